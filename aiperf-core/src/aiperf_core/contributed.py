@@ -44,6 +44,27 @@ def class_path(word: str) -> Validator:
     return check
 
 
+def json_file(word: str, *, optional: bool = False) -> Validator:
+    """Accept `"package:folder/file.json"`, and None where the file is optional."""
+
+    def check(record: Any, attribute: "Attribute[Any]", value: object) -> None:
+        if not (is_path(value) and str(value).endswith(".json")) and not (optional and value is None):
+            none = " or none" if optional else ""
+            raise ValueError(
+                f"{word} {record.name!r} needs {attribute.name}='package:folder/file.json'{none}; found {value!r}"
+            )
+
+    return check
+
+
+def read_file(path: str) -> bytes:
+    """The content of `"package:folder/file"`. Raises OSError or ImportError where the package lacks it."""
+    from importlib.resources import files
+
+    package, _, name = path.partition(":")
+    return files(package).joinpath(name).read_bytes()
+
+
 def is_path(value: object) -> bool:
     """Whether a value has the form `"package.module:attribute"`."""
     return isinstance(value, str) and all(value.partition(":"))

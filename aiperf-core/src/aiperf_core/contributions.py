@@ -15,7 +15,9 @@ from aiperf_core.commands import Command
 from aiperf_core.devices.device import Device
 from aiperf_core.distributions import Origin
 from aiperf_core.document_kind import DocumentKind
+from aiperf_core.document_schema import DocumentSchema
 from aiperf_core.executor import Executor
+from aiperf_core.fleet import Fleet
 from aiperf_core.profiler import MetricSet, Profiler
 from aiperf_core.targets import InstalledTarget, Target, is_group
 from aiperf_core.validity.cases import Case, Recorded
@@ -159,4 +161,6 @@ CONTRIBUTIONS = (
     _by_name("aiperf_formats", Format, "format"),
     _by_name("aiperf_analyses", Analysis, "analysis"),
     _by_name("aiperf_documents", DocumentKind, "document kind"),
+    _by_name("aiperf_schemas", DocumentSchema, "schema"),
+    _by_name("aiperf_fleets", Fleet, "fleet"),
 )

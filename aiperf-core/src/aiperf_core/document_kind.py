@@ -1,7 +1,7 @@
 """DocumentKind: what reads the documents of a kind that other packages write into bundles.
 
 A plugin contributes `DocumentKind` records with the hook `aiperf_documents`. `aiperf show` then shows documents of the
-kind, and `aiperf recheck` checks their figures.
+kind, `aiperf recheck` checks their figures, and `aiperf schema` prints the JSON Schema of their content.
 """
 
 import re
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from attrs import field, frozen
 
-from aiperf_core.contributed import class_path, named, one_line, resolve
+from aiperf_core.contributed import class_path, json_file, named, one_line, read_file, resolve
 
 if TYPE_CHECKING:
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.models import Document, Manifest
     from aiperf_core.results.seal_check import Difference
 
-_NAME = re.compile(r"[a-z][a-z0-9]*")
+_NAME = re.compile(r"(?!(manifest|target|document)$)[a-z][a-z0-9]*")
+
+_RULE = "lower-case letters and digits can, such as 'load', except manifest, target and document"
 
 
 def _is_name(value: object) -> bool:
@@ -41,13 +43,19 @@ class DocumentKind:
     name: the kind, such as `load`.
     summary: one line.
     load: a class without arguments that is a `DocumentReader`, `"package.module:Class"`.
+    schema: the file with the JSON Schema of the payload, `"package:folder/file.json"`; None where the package has none.
     """
 
-    name: str = field(validator=named("document kind", _is_name, "lower-case letters and digits can, such as 'load'"))
+    name: str = field(validator=named("document kind", _is_name, _RULE))
     summary: str = field(validator=one_line("document kind"))
     load: str = field(validator=class_path("document kind"))
+    schema: str | None = field(default=None, validator=json_file("document kind", optional=True))
 
     def resolve(self) -> DocumentReader:
         """Import the class and make a reader. Raises what the import raises."""
         found: Any = resolve(self.load)
         return cast(DocumentReader, found())
+
+    def read_schema(self) -> bytes:
+        """The content of the schema's file. Raises OSError or ImportError where the package lacks it."""
+        return read_file(self.schema or "")

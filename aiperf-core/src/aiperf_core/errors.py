@@ -6,6 +6,9 @@ what is accepted and what to do next. Any other exception is a bug in aiperf, an
 
 from enum import IntEnum
 
+# torch has an exception type for the GPU's memory only; on the host it raises RuntimeError with one of these texts.
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "Cannot allocate memory")
+
 
 class ExitCode(IntEnum):
     """The exit codes of `aiperf`."""
@@ -52,3 +55,8 @@ class BundleError(AiperfError):
 
 class ContractError(Exception):
     """The output of an implementation has another structure, shape or dtype than the reference."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception says that memory ran out, on the host or on a GPU."""
+    return isinstance(error, MemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY)

@@ -30,8 +30,15 @@ class Progress:
     phase: `setup`, `warm-up`, `sampling` or `verification`, with a step of it, as in `setup: prepare`.
     samples: those of `implementation` so far.
     seconds_left: of the target, an estimate.
+    share: the part of the target's run that is done, by the same estimate.
     undecided: an implementation whose interval is not narrow enough yet.
     interval: low and high of the speedup of `undecided` so far.
+    wanted: the half width, as a part of the speedup, at which an interval is narrow enough.
+    round, rounds: the round of fresh processes, from 1, and their number.
+    block: blocks of each implementation that were taken, in all rounds.
+    clock_hz: of the device at the last block.
+    temperature_c: of the device, at one of the last eight blocks.
+    throttled: what held the clocks down at the last block.
     """
 
     target: str
@@ -39,8 +46,16 @@ class Progress:
     implementation: str | None = None
     samples: int | None = None
     seconds_left: float | None = None
+    share: float | None = None
     undecided: str | None = None
     interval: tuple[float, float] | None = None
+    wanted: float | None = None
+    round: int | None = None
+    rounds: int | None = None
+    block: int | None = None
+    clock_hz: float | None = None
+    temperature_c: float | None = None
+    throttled: tuple[str, ...] | None = None
 
 
 @frozen(kw_only=True)

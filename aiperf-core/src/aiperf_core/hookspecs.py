@@ -6,8 +6,8 @@ hook.
 
 There are two kinds of hook. *Contributions* (`aiperf_targets`, `aiperf_commands`, `aiperf_issues`, `aiperf_checks`,
 `aiperf_attacks`, `aiperf_recordings`, `aiperf_profilers`, `aiperf_metrics`, `aiperf_devices`, `aiperf_executors`,
-`aiperf_formats`, `aiperf_analyses`, `aiperf_documents`) return records, and are called once, when plugins are loaded.
-*Observers* return nothing, and receive the events of a run.
+`aiperf_formats`, `aiperf_analyses`, `aiperf_documents`, `aiperf_schemas`, `aiperf_fleets`) return records, and are
+called once, when plugins are loaded. *Observers* return nothing, and receive the events of a run.
 
 Rules for all hooks: importing the module and calling a contribution must not import torch, triton or numpy, touch a
 device, or print. Hook wrappers are refused: a plugin must not change the contributions of others. A plugin that breaks
@@ -23,8 +23,10 @@ from aiperf_core.candidate_format import Format
 from aiperf_core.commands import Command
 from aiperf_core.devices.device import Device
 from aiperf_core.document_kind import DocumentKind
+from aiperf_core.document_schema import DocumentSchema
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
 from aiperf_core.executor import Executor
+from aiperf_core.fleet import Fleet
 from aiperf_core.profiler import MetricSet, Profiler
 from aiperf_core.targets import Target
 from aiperf_core.validity.cases import Case, Recorded
@@ -156,6 +158,24 @@ def aiperf_documents() -> Iterable[DocumentKind]:  # type: ignore[empty-body]
 
     Called once, when plugins are loaded. `load` is imported only when a bundle has a document of the kind. Forbidden:
     importing the reader's module here, and names of another plugin.
+    """
+
+
+@hookspec
+def aiperf_schemas() -> Iterable[DocumentSchema]:  # type: ignore[empty-body]
+    """Contribute the JSON Schemas of documents outside of bundles, such as suites, for `aiperf schema NAME`.
+
+    Called once, when plugins are loaded. The file is read only when the schema is printed. Forbidden: names of another
+    plugin.
+    """
+
+
+@hookspec
+def aiperf_fleets() -> Iterable[Fleet]:  # type: ignore[empty-body]
+    """Contribute engines that run tasks on several machines, for `aiperf fleet run --on NAME` of `aiperf-fleet`.
+
+    Called once, when plugins are loaded. `load` is imported only when the engine is used, in the submitting process.
+    Forbidden: importing the engine's module here, and names of another plugin.
     """
 
 

@@ -17,16 +17,25 @@ class Samples:
     step: the renewal of the inputs. Two implementations with the same step got the same values.
     device_s: the GPU's time for the call.
     wall_s: the time that the caller waits. A sample on a GPU has `device_s` or `wall_s`, since hiding spoils the wall
-        clock.
+        clock. If an observer timed the sample: from the release of the inputs to the end, when the output is complete.
+    own_s: if an observer timed the sample, the time of the call by the process's own clock. Of untrusted code it is a
+        claim that decides nothing.
     cpu_s: processor time of the worker's process, all threads.
     bracket_s: the time between the worker's announcements of start and stop by the supervisor's clock, which may read
-        either late.
+        either late. If an observer timed the sample: the same as `wall_s`.
     hidden: whether the launch was hidden behind a blocking kernel.
     judged: whether the output was compared with the reference.
     calls: the number of calls; more than 1 where a call is too short for the clock. All times cover all calls.
     voluntary_switches: how often a thread of the process gave up its processor.
     involuntary_switches: how often a thread of the process lost its processor.
     throttled: whether the clocks were held down after the sample's block.
+    begun_s: by the supervisor's clock, from the request to the reported start of the clock; of untrusted code that no
+        observer timed.
+    answered_s: from the request to the answer, or to the start of its delivery.
+    replied_s: of untrusted code, from the request until the whole output was there. If an observer timed the sample:
+        from the release of the inputs until all processes had stopped.
+    stopped_s: the processor time that the process used before the request, while it was stopped.
+    done_s: of deferred work, from the start of the call to the end of the work.
     """
 
     round: list[int] = field(factory=list)
@@ -42,6 +51,54 @@ class Samples:
     voluntary_switches: list[int] = field(factory=list)
     involuntary_switches: list[int] = field(factory=list)
     throttled: list[bool] = field(factory=list)
+    begun_s: list[float | None] = field(factory=list)
+    answered_s: list[float | None] = field(factory=list)
+    replied_s: list[float | None] = field(factory=list)
+    stopped_s: list[float | None] = field(factory=list)
+    done_s: list[float | None] = field(factory=list)
+    own_s: list[float | None] = field(factory=list)
+
+
+@frozen
+class Answer:
+    """The course of one sample, from its request to its answer, in seconds.
+
+    held_s: the time on the sample's clock, by the supervisor.
+    begun_s: from the request to the reported start of the clock; None if threads of other processes may still have been
+        busy.
+    answered_s: from the request to the answer, or to the start of its delivery.
+    """
+
+    held_s: float
+    begun_s: float | None
+    answered_s: float
+
+    @property
+    def beside_s(self) -> float:
+        """The time beside the time on the clock."""
+        return self.answered_s - self.held_s
+
+
+@frozen
+class Bracketed:
+    """A sample's time by the worker's wall clock and by the supervisor's bracket."""
+
+    wall_s: float
+    bracket_s: float
+
+
+@frozen
+class Resampled:
+    """Samples that were taken of a suspect and of the baseline in turns, and are not counted.
+
+    baseline, own: how their answers came.
+    baseline_brackets, own_brackets: their times by both clocks.
+    """
+
+    baseline: list[Answer] = field(factory=list)
+    own: list[Answer] = field(factory=list)
+    baseline_brackets: list[Bracketed] = field(factory=list)
+    own_brackets: list[Bracketed] = field(factory=list)
 
 
 @frozen
@@ -257,6 +314,20 @@ class Reading:
     cpu_busy: float | None = None
     cpu_own: float | None = None
     steal: float | None = None
+
+
+@frozen(kw_only=True)
+class DeviceState:
+    """The device at the last blocks. What it does not tell is None.
+
+    clock_hz: of the GPU's multiprocessors, or the highest of the processors where no GPU is measured.
+    temperature_c: as in `Reading`, at the last complete reading.
+    throttled: as in `Reading`.
+    """
+
+    clock_hz: float | None
+    temperature_c: float | None
+    throttled: tuple[str, ...] | None
 
 
 @frozen(kw_only=True)

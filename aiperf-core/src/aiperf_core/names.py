@@ -25,6 +25,11 @@ def lines(content: str) -> str:
     return "\n".join(filter(None, map(words, content.split("\n", MOST_LINES - 1))))
 
 
+def cause(error: OSError | UnicodeError) -> str:
+    """Why a file cannot be read, in words: without the number of the error, and without the path again."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 def _visible(character: str) -> str:
     # Cc: controls; Cf: marks that turn the direction of text; Cs: undecodable bytes; Co, Cn: no glyph.
     if character in "\t\n\r":

@@ -29,8 +29,10 @@ from aiperf_core.contributions import CONTRIBUTIONS, Contribution, Installed, Re
 from aiperf_core.devices.device import Device
 from aiperf_core.distributions import Origin, SetAside, installed_origins
 from aiperf_core.document_kind import DocumentKind
+from aiperf_core.document_schema import DocumentSchema
 from aiperf_core.errors import UsageError
 from aiperf_core.executor import Executor
+from aiperf_core.fleet import Fleet
 from aiperf_core.observers import HOOKS, Observers, describe, new_manager
 from aiperf_core.profiler import MetricSet, Profiler
 from aiperf_core.targets import NO_FILTER, InstalledTarget, Selection, TargetFilter, UnknownTarget, select
@@ -85,6 +87,8 @@ class Plugins:
     formats: Mapping[str, Installed[Format]] = field(factory=dict)
     analyses: Mapping[str, Installed[Analysis]] = field(factory=dict)
     documents: Mapping[str, Installed[DocumentKind]] = field(factory=dict)
+    schemas: Mapping[str, Installed[DocumentSchema]] = field(factory=dict)
+    fleets: Mapping[str, Installed[Fleet]] = field(factory=dict)
     loaded: tuple[LoadedPlugin, ...] = ()
     set_aside: list[SetAside] = field(factory=list)
     hook: Observers = field(factory=lambda: Observers(new_manager(), {}, []))
@@ -103,6 +107,11 @@ class Plugins:
     def known_documents(self) -> dict[str, DocumentKind]:
         """What reads documents, by their kinds."""
         return {name: one.record for name, one in self.documents.items()}
+
+    @property
+    def known_fleets(self) -> dict[str, Fleet]:
+        """Engines for several machines by name."""
+        return {name: one.record for name, one in self.fleets.items()}
 
     @property
     def known_formats(self) -> dict[str, Format]:
@@ -213,8 +222,7 @@ class _Loader:
     def load(self, origin: Origin) -> None:
         """Load one plugin or skip it."""
         if requirement := unmet(origin.requires, __version__):
-            update = f"pip install --upgrade aiperf-core {origin.distribution}"
-            reason = f"it needs {requirement}, and this is aiperf-core {__version__}. To update both: {update}"
+            reason = f"it needs {requirement}, and this is aiperf-core {__version__}. Update both."
             self.set_aside.append(origin.set_aside(reason))
             return
         name = f"{origin.distribution}:{origin.entry_point}"

@@ -98,7 +98,10 @@ class TargetCheck:
     def _measure(self, plan: Plan, sizes: Sizes, keep: bool = False) -> None:
         """Measure all implementations side by side; with `keep`, write the result and read it again."""
         try:
-            result = self.measuring.attempt(self.selection, short_run(self.device, sizes))
+            if sizes:
+                result = self.measuring.attempt(self.selection, short_run(self.device, sizes))
+            else:
+                result = self.measuring.run(plan)
         except UsageError as error:
             self.problems.append(str(error))
             return

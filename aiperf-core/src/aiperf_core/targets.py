@@ -260,17 +260,22 @@ def _named(word: str, targets: Sequence[InstalledTarget]) -> list[InstalledTarge
     """The targets of a word without glob characters: a target, a group, a tag or a part of one."""
     grouped = [target for target in targets if word in (target.name, target.group)]
     tagged = [target for target in targets if word in target.tags]
-    if grouped and tagged:
+    if grouped and tagged and grouped != tagged:
         raise UsageError(f"{word!r} is both a group and a tag. Say which: '{word}.*' or 'tag:{word}'.")
     if grouped or tagged or "." in word or _CHAPTER.fullmatch(word):
         return grouped or tagged
     return [target for target in targets if _mentions(target, word)]
 
 
+def from_a_clone(group: str) -> str:
+    """How to install a package of aiperf: no package index has them."""
+    return f"in a clone of aiperf: pip install -e ./aiperf-{group}"
+
+
 def _no_match(body: str, targets: Sequence[InstalledTarget]) -> str:
     """The message for a pattern without a match, with the nearest name."""
     if not targets:
-        return f"{body!r} is not a target: no benchmarks are installed. Get some: pip install aiperf-ch07"
+        return f"{body!r} is not a target: no benchmarks are installed. Get some, {from_a_clone('ch07')}"
     tags = {tag for target in targets for tag in target.tags}
     if body.startswith("tag:"):
         return f"{body[4:]!r} is not a tag." + (nearest(body[4:], tags) or f" The tags: {', '.join(sorted(tags))}")
@@ -278,7 +283,7 @@ def _no_match(body: str, targets: Sequence[InstalledTarget]) -> str:
         return f"{body!r} matches no target. See them all: aiperf list"
     group = body.partition(".")[0]
     if _CHAPTER.fullmatch(group) and group not in {target.group for target in targets}:
-        return f"{body!r} is not a target: {group} is not installed. Get it: pip install aiperf-{group}"
+        return f"{body!r} is not a target: {group} is not installed. Get it, {from_a_clone(group)}"
     names = {target.name for target in targets}
     hint = nearest(body, names) or nearest(body, {target.group for target in targets} | tags)
     return f"{body!r} is not a target." + (hint or " See them all: aiperf list")

@@ -20,6 +20,7 @@ from attrs import asdict, evolve
 from aiperf_core.audit import Setting
 from aiperf_core.described import TargetRef
 from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.fleet_check import fleet_conformance as fleet_conformance
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan, Planner
@@ -115,12 +116,16 @@ class Measuring:
         Raises `UsageError` for options that it does not take, and `KeyboardInterrupt` where Ctrl-C ended it.
         """
         plans, skipped = self.plan(selection, options)
-        return skipped[0] if skipped else self.planner.run_whole(plans[0], self._log_path, Silent())
+        return skipped[0] if skipped else self.run(plans[0])
 
     def plan(self, selection: Selection, options: Options) -> tuple[list[Plan], list[SkippedTarget]]:
         """Decide device and sizes of a chosen target. Raises `UsageError` for options that it does not take."""
         self.planner.options = evolve(options, devices=self._plugins.known_devices)
         return self.planner.plan([selection])
+
+    def run(self, plan: Plan) -> TargetResult | SkippedTarget:
+        """Measure as planned last, or say why it was not. Raises `KeyboardInterrupt` where Ctrl-C ended it."""
+        return self.planner.run_whole(plan, self._log_path, Silent())
 
     @property
     def devices(self) -> tuple[str, ...]:

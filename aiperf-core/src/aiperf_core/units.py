@@ -5,7 +5,7 @@ Every function takes finite numbers and returns text without line breaks. Times 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from attrs import frozen
@@ -103,8 +103,15 @@ def parameter(value: float) -> str:
     return f"{value:g}"
 
 
+def parameters(params: Mapping[str, float]) -> str:
+    """The sizes of a workload, by the names of its parameters: `m=64 n=4,096`."""
+    return " ".join(f"{name}={parameter(value)}" for name, value in params.items())
+
+
 def span(value: float) -> str:
-    """A time of waiting: `8 s`, `2 min 05 s`, `1 h 12 min`."""
+    """A time of waiting: `360 ms`, `8 s`, `2 min 05 s`, `1 h 12 min`."""
+    if 0 < value < 0.95:
+        return seconds(value, 2)
     whole = max(0, round(value))
     if whole < 60:
         return f"{whole} s"

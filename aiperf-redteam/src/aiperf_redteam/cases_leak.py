@@ -16,7 +16,7 @@ def candidate(
     needs: tuple[str, ...] = (),
     gains: str = "word",
 ) -> Iterator[Case]:
-    """An attack and its look-alike, judged as code that nobody trusts."""
+    """An attack and its look-alike, judged as untrusted code."""
     for name in (attack, look_alike):
         yield Case(
             issue=issue,

@@ -12,8 +12,19 @@ TIMING_LIGHT = "aiperf_redteam.timing_light"
 CASES: tuple[Case, ...] = (
     Case(issue="statistical.outlier_injection", module=STATISTICAL_BURST, implementation="burst", alone=True),
     Case(issue="statistical.outlier_injection", module=STATISTICAL_BURST, implementation="in_halves", honest=True),
-    Case(issue="statistical.cold_start_inclusion", module=TIMING_FIRST_CALLS, implementation="ready_ahead"),
-    Case(issue="statistical.cold_start_inclusion", module=TIMING_FIRST_CALLS, implementation="lazy", honest=True),
+    Case(
+        issue="statistical.cold_start_inclusion",
+        module=TIMING_FIRST_CALLS,
+        implementation="ready_ahead",
+        tier="standard",
+    ),
+    Case(
+        issue="statistical.cold_start_inclusion",
+        module=TIMING_FIRST_CALLS,
+        implementation="lazy",
+        honest=True,
+        tier="standard",
+    ),
     Case(issue="statistical.gc_interference", module=STATISTICAL_GC, implementation="uncollected"),
     Case(issue="statistical.gc_interference", module=STATISTICAL_GC, implementation="as_collected", honest=True),
     Case(issue="statistical.order_effect", module=STATISTICAL_DRIFT, implementation="later"),

@@ -33,8 +33,8 @@ CASES: tuple[Case, ...] = (
         tier="standard",
     ),
     Case(issue="timing.event_gaps", module=TIMING_CLOCKS, implementation="own_events", device="cuda", honest=True),
-    Case(issue="timing.warmup_bleed", module=TIMING_FIRST_CALLS, implementation="warmed_by_itself"),
-    Case(issue="timing.warmup_bleed", module=TIMING_FIRST_CALLS, implementation="lazy", honest=True),
+    Case(issue="timing.warmup_bleed", module=TIMING_FIRST_CALLS, implementation="warmed_by_itself", tier="standard"),
+    Case(issue="timing.warmup_bleed", module=TIMING_FIRST_CALLS, implementation="lazy", honest=True, tier="standard"),
     Case(issue="timing.clock_drift", module=TIMING_CLOCKS, implementation="slowed_clock"),
     Case(issue="timing.clock_drift", module=TIMING_CLOCKS, implementation="reads_clocks", honest=True),
     Case(
@@ -72,6 +72,7 @@ CASES: tuple[Case, ...] = (
         issue="timing.cache_not_cold",
         module=TIMING_CACHE,
         implementation="folded_table",
+        needs=("kept_cache",),
         gains="silence",
         tier="standard",
     ),

@@ -1,4 +1,4 @@
-"""What code is measured at that nobody trusts: its files lie in `candidates`.
+"""The target of the untrusted code in `candidates`.
 
 Workload   A damped iteration, see `relaxation`.
 Baseline   Step by step.

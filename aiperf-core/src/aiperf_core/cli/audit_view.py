@@ -17,7 +17,7 @@ def print_audit(settings: Sequence[Setting], as_json: bool) -> None:
         click.echo(json.dumps({"settings": [asdict(setting) for setting in settings]}, indent=2))
         return
     marked = [("!" if setting.advice else "", setting.name, setting.value, setting.source) for setting in settings]
-    print_table(("", "SETTING", "VALUE", "SOURCE"), marked)
+    print_table(("", "setting", "value", "source"), marked)
     advised = [setting for setting in settings if setting.advice]
     click.echo(f"\n{plural('setting', len(advised))} with advice{':' if advised else ''}")
     for setting in advised:

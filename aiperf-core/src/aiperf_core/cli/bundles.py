@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from attrs import evolve
 
 from aiperf_core.cli.main import INTERRUPTED
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
@@ -24,6 +25,9 @@ else:  # the oldest click that is supported has no generic type
     _ParamType = click.ParamType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+# A command that shows the rows of more targets does not judge them: a row takes about a hundredth of a second.
+JUDGED_TARGETS = 8
 
 IN = click.option(
     "--in",
@@ -122,12 +126,16 @@ def _is_pattern(text: str, ctx: click.Context | None) -> bool:
 
 
 def verified(
-    *names: str, samples: Callable[[dict[str, Any]], bool] | None = None, as_seals: bool = False
+    *names: str,
+    samples: Callable[[dict[str, Any]], bool] | None = None,
+    figures: bool = False,
+    as_seals: bool = False,
 ) -> Callable[[Command], Command]:
     """Check the seals of the bundles that a command reads, and give it the option `--no-verify`.
 
     names: the parameters that hold bundles.
     samples: whether the command reads samples, by its parameters; None stands for no.
+    figures: whether the rows of a few targets are judged too, as `aiperf recheck` does it for any number.
     as_seals: whether the command gets the `Seals` as a parameter of that name.
 
     A seal that does not hold is reported on standard error when the command has ended, and the exit code is then 3.
@@ -139,7 +147,7 @@ def verified(
         def called(*arguments: Any, no_verify: bool, **values: Any) -> Any:
             addresses = [one for name in names for one in _addresses(values[name])]
             with_samples = samples is not None and samples(values)
-            with Seals(addresses, samples=with_samples, verify=not no_verify, optional=True) as seals:
+            with Seals(addresses, samples=with_samples, figures=figures, verify=not no_verify, optional=True) as seals:
                 more = {"seals": seals} if as_seals else {}
                 seals.code = command(*arguments, **values, **more)
             return seals.code
@@ -163,16 +171,24 @@ class Seals:
     """Check the seals of bundles, run a block that reads them, and report what does not hold.
 
     samples: whether the block reads samples.
+    figures: whether the rows of a few targets are judged from their observations.
     verify: false says on standard error that nothing was checked.
     optional: whether the command has the option `--no-verify`.
     code: the exit code of the block. It becomes 3 if a seal does not hold, also for an error that the block raises.
     """
 
     def __init__(
-        self, addresses: "Iterable[Address]", *, samples: bool = False, verify: bool = True, optional: bool = False
+        self,
+        addresses: "Iterable[Address]",
+        *,
+        samples: bool = False,
+        figures: bool = False,
+        verify: bool = True,
+        optional: bool = False,
     ) -> None:
         self.addresses = list(addresses)
         self.samples = samples
+        self.figures = figures
         self.verify = verify
         self.optional = optional
         self.code: int | None = None
@@ -206,7 +222,17 @@ class Seals:
         for same in together.values():
             bundle = same[0].bundle
             targets = {name for one in same for name in one.matching}
-            yield check(bundle, targets, samples=self.samples)
+            found = check(bundle, targets, samples=self.samples)
+            yield self._judged(found, targets) if self.figures and found.holds else found
+
+    @staticmethod
+    def _judged(found: "SealCheck", targets: set[str]) -> "SealCheck":
+        """What was found, with the rows of a few targets that their observations do not give."""
+        from aiperf_core.stats.recheck import of_targets
+
+        if len(targets) > JUDGED_TARGETS:
+            return found
+        return evolve(found, differences=of_targets(found.bundle, targets))
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self.report(str(error))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("ceilings")
-@device_option("Device to measure. [default: the GPU, if there is one]")
+@device_option("Device to measure", "the GPU, if there is one")
 @click.option("--refresh", is_flag=True, help="Measure again and replace the stored values.")
 @json_option("a JSON object, with all details of each value")
 @click.pass_obj

@@ -55,6 +55,11 @@ def compare(
 
     Exit code 4: a row became slower by more than the floor. 3: no row became slower, but a row that was believed in
     LEFT is INVALID or UNTRUSTED in RIGHT. 1: nothing could be compared.
+
+    \b
+    Examples:
+      aiperf compare latest~1 latest
+      aiperf compare latest~1:ch07.transpose latest:ch07.transpose --floor 0.03
     """
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.results import jsontext

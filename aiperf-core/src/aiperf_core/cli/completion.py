@@ -168,6 +168,15 @@ def issues_and_categories(plugins: Plugins, incomplete: str) -> Iterator[tuple[s
     yield from ((issue.id, issue.title) for issue in registered)
 
 
+def documents(plugins: Plugins, incomplete: str) -> Iterator[tuple[str, str]]:
+    """Arguments of `aiperf schema`."""
+    from aiperf_core.cli.schema import DOCUMENTS
+
+    yield from DOCUMENTS.items()
+    yield from ((name, one.summary) for name, one in plugins.known_documents.items() if one.schema)
+    yield from ((name, one.record.files) for name, one in plugins.schemas.items())
+
+
 def _records(kind: str) -> "Callable[[Plugins, str], Iterable[tuple[str, str]]]":
     """Names and summaries of the records in one field of `Plugins`."""
     return lambda plugins, _: [(name, one.record.summary) for name, one in getattr(plugins, kind).items()]
@@ -178,6 +187,7 @@ WORDS: "dict[str, Callable[[Plugins, str], Iterable[tuple[str, str]]]]" = {
     "TARGET": targets,
     "BUNDLE": bundles,
     "ISSUE": issues_and_categories,
+    "DOCUMENT": documents,
     "DEVICE": _records("devices"),
     "EXECUTOR": _records("executors"),
     "TOOL": _records("profilers"),

@@ -9,6 +9,7 @@ import click
 from attrs import asdict, frozen
 
 from aiperf_core.cli.measuring import echo_json, json_option
+from aiperf_core.cli.tables import NARROWEST, print_text, room, wrapped
 from aiperf_core.devices.discovery import of_plugins
 from aiperf_core.distributions import installed_version
 from aiperf_core.errors import ExitCode
@@ -61,13 +62,23 @@ def doctor(plugins: Plugins, as_json: bool) -> ExitCode:
 def _print(facts: list[Fact], runs: dict[str, bool]) -> None:
     width = max(len(fact.name) for fact in facts)
     for fact in facts:
-        click.echo(f"{fact.name:<{width}}  {fact.found}")
+        _print_beside(f"{fact.name:<{width}}  ", fact.found)
     for fact in facts:
         if fact.remedy:
-            click.echo(f"\n{fact.name}: {fact.found}\n  needed for  {fact.needed_for}\n  to do       {fact.remedy}")
+            click.echo()
+            print_text(f"{fact.name}: {fact.found}")
+            _print_beside("  needed for  ", fact.needed_for)
+            _print_beside("  to do       ", fact.remedy)
     click.echo()
     for device, able in runs.items():
         click.echo(f"Benchmarks on {device}: {'can run' if able else 'cannot run'}")
+
+
+def _print_beside(label: str, text: str) -> None:
+    """Print a text beside its label, wrapped to the width of the terminal."""
+    wide = room()
+    for number, line in enumerate(wrapped(text, max(wide - len(label), NARROWEST) if wide else None)):
+        click.echo(f"{' ' * len(label) if number else label}{line}")
 
 
 def _machine() -> Iterator[Fact]:
@@ -109,7 +120,8 @@ def _torch(torch: dict[str, object]) -> Iterator[Fact]:
         yield Fact("torch", f"{version}, {torch['problem']}", "every benchmark", "pip install --force-reinstall torch")
     else:
         build = f"built for CUDA {torch['built_for']}" if torch["built_for"] else "a CPU build"
-        yield Fact("torch", f"{torch['version']}, {build}, sees {torch['sees']} CUDA device(s)")
+        sees = plural("CUDA device", int(str(torch["sees"])))
+        yield Fact("torch", f"{torch['version']}, {build}, sees {sees}")
 
 
 def _nvidia(torch: dict[str, object]) -> Iterator[Fact]:
@@ -167,7 +179,7 @@ def _cache() -> Fact:
 
 def _installed(plugins: Plugins) -> Iterator[Fact]:
     count = len({target.distribution for target in plugins.targets})
-    remedy = "" if count else "pip install aiperf-ch07"
+    remedy = "" if count else "in a clone of aiperf: pip install -e ./aiperf-ch07"
     yield Fact("benchmarks", f"{len(plugins.targets)} in {plural('package', count)}", "aiperf run", remedy)
     problems = [
         (skipped.distribution, str(skipped), "the contributions of the plugin") for skipped in plugins.set_aside
@@ -175,4 +187,4 @@ def _installed(plugins: Plugins) -> Iterator[Fact]:
     quick = "commands that start quickly and print only their own output"
     problems += [(one.distribution, note, quick) for one in plugins.loaded for note in one.notes]
     for name, found, needed_for in problems:
-        yield Fact(f"plugin {name}", found, needed_for, f"update or remove it: pip install --upgrade {name}")
+        yield Fact(f"plugin {name}", found, needed_for, "update or remove it")

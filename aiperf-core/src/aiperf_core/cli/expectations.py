@@ -58,6 +58,7 @@ def _options(about: str, default: float | None = None, *, patterns: bool = False
             default=default,
             show_default=default is not None,
             callback=_speedup,
+            metavar="RATIO",
             help=about,
         ),
         color_option,
@@ -95,6 +96,10 @@ def check(plugins: Plugins, /, *, require: bool, **asked: Any) -> ExitCode:
 
     Variants without an expectation pass: of unknown hardware, of another size, or not stored yet. They are counted.
     With --require the exit code is 4 for them too. Variants that are stored without a threshold always pass.
+
+    \b
+    Examples:
+      aiperf expectations check latest --require
     """
     rows, unknown = _report(plugins, **asked)
     below = [row for row in rows if row.outcome == "BELOW"]
@@ -122,14 +127,19 @@ def _summary(rows: list["Checked"], unknown: int) -> str:
 @verified("what")
 @click.pass_obj
 def report(plugins: Plugins, /, **asked: Any) -> None:
-    """Show a run beside its expectations. The exit code is always 0."""
+    """Show a run beside its expectations. The exit code is always 0.
+
+    \b
+    Examples:
+      aiperf expectations report latest
+    """
     _report(plugins, **asked)
 
 
 @expectations.command("write")
 @_options("Rows whose interval is not above this get no threshold.", default=1.05, patterns=True)
 @click.option("--dry-run", is_flag=True, help="Show the changes, and write nothing.")
-@device_option("Device to measure on. [default: the GPU, if the target supports it]")
+@device_option("Device to measure on", "the GPU, if the target supports it")
 @tier_option("Tier to measure in.", "standard")
 @seconds_option("--budget", "Sampling time per target at first. [default: 3, 30 or 120 by tier]")
 @quiet_option
@@ -157,6 +167,11 @@ def write(
     From a BUNDLE, nothing is written if a row is INVALID, UNTRUSTED, INCONCLUSIVE or FAILED, or if its interval is too
     wide. Nothing is written either if the bundle is incomplete or fails its recheck, or if the
     sources are not in git or differ from the measured sources.
+
+    \b
+    Examples:
+      aiperf expectations write ch07 --dry-run
+      aiperf expectations write latest
     """
     from aiperf_core.stats import expectations as rules
 
@@ -298,6 +313,7 @@ def _groups(
 
     Without `--file`, targets that are not installed are printed, and put into `omitted`.
     """
+    from aiperf_core.results.hardware import checked_key, hardware_key
     from aiperf_core.stats import expectations as rules
 
     machine, groups = address.bundle.manifest.machine, dict[tuple[Path, str], _Group]()
@@ -309,11 +325,7 @@ def _groups(
             continue
         if goal is not None and result.goal != goal:
             continue
-        key = (
-            rules.checked_key(hardware)
-            if hardware
-            else rules.hardware_key(machine, result.device, result.problem.params)
-        )
+        key = checked_key(hardware) if hardware else hardware_key(machine, result.device, result.problem.params)
         source = rules.source_of(installed[result.target]) if result.target in installed else None
         if source is None and file is None:
             click.echo(f"{words(result.target)} is not installed; give its expectations with --file", err=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aiperf_core.cli.bundles import ADDRESS, verified
+from aiperf_core.cli.formats import file_options
 from aiperf_core.errors import AiperfError, UsageError
 
 if TYPE_CHECKING:
@@ -21,28 +22,10 @@ FORMATS = {
 }
 
 
-_USES = "; ".join(f"{name}: {use}" for name, use in FORMATS.items())
-
-
-def _given(_: click.Context, __: click.Parameter, value: str | None) -> str:
-    if value is None:
-        raise UsageError(f"--format is missing; accepted: {', '.join(FORMATS)}. See: aiperf export --help")
-    return value
-
-
 @click.command("export")
 @click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET[:IMPLEMENTATION]]")
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(tuple(FORMATS)),
-    callback=_given,
-    help=f"{'; '.join(f'{name}: {use}' for name, use in FORMATS.items())}.",
-)
+@file_options(tuple(FORMATS), f"{'; '.join(f'{name}: {use}' for name, use in FORMATS.items())}.")
 @click.option("--samples", is_flag=True, help="Write one row per sample, as csv, json or parquet.")
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write. [default: standard output]"
-)
 @verified("what", samples=lambda given: given["samples"])
 def export(what: "Address", kind: str, samples: bool, out: Path | None) -> None:
     """Write results for other programs, as a table with one row per implementation.
@@ -50,6 +33,11 @@ def export(what: "Address", kind: str, samples: bool, out: Path | None) -> None:
     Values are in SI units; the names of columns carry the unit.
 
     A page to read is written by 'aiperf report'.
+
+    \b
+    Examples:
+      aiperf export latest --out rows.csv
+      aiperf export latest --samples --out samples.parquet
     """
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.results import atomic

@@ -46,6 +46,11 @@ def goals(
     The latest bundle with a goal's figure counts; the given bundles replace those of the folder. Without a bundle the
     expectations files of the packages count. Exit code 1: a target has no goal, or cannot be used. [default: all
     targets]
+
+    \b
+    Examples:
+      aiperf goals ch07
+      aiperf goals latest
     """
     from aiperf_core.cli.screen import consoles
     from aiperf_core.results.address import Address

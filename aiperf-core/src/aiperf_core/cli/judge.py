@@ -45,7 +45,7 @@ def _known(context: click.Context, _: click.Parameter, name: str) -> Format:
     metavar="NUMBER",
     help="Largest relative L2 error, in place of that of the target; 0 demands equal bits. Needs --tolerance-reason.",
 )
-@click.option("--tolerance-reason", metavar="TEXT", help="Why that tolerance is right; it stands in the result.")
+@click.option("--tolerance-reason", metavar="REASON", help="Why that tolerance is right; it stands in the result.")
 @click.option("--watch", is_flag=True, help="Judge again whenever CANDIDATE.py or the reference is saved.")
 @click.option(
     "--serve",
@@ -77,6 +77,11 @@ def judge(
 
     With --watch and --serve the processes stay warm between verdicts. --serve answers each line with a line; see the
     documentation on judging.
+
+    \b
+    Examples:
+      aiperf judge softmax.py --target practice.softmax
+      aiperf judge model.py --format kernelbench --target reference.py
     """
     if (candidate is None) == (socket is None) or (watch and socket is not None):
         raise UsageError("Give CANDIDATE.py, with --watch or without, or --serve SOCKET. See: aiperf judge --help")

@@ -76,14 +76,17 @@ class JudgeService:
         with contextlib.suppress(OSError):
             self.path.unlink()
 
-    def until_interrupted(self, answer: Callable[[Request], dict[str, Any]]) -> None:
-        """Answer requests until Ctrl-C or SIGTERM."""
+    def until_interrupted(
+        self, answer: Callable[[Request], dict[str, Any]], between: Callable[[], None] = lambda: None
+    ) -> None:
+        """Answer requests until Ctrl-C or SIGTERM. `between` is called after each answer."""
         with _ended_by_sigterm():
             while True:
                 self._receive(block=not any(client.waiting for client in self._clients.values()))
                 for client in [*self._clients.values()]:
                     if client.waiting:
                         self._serve(client, client.waiting.popleft(), answer)
+                        between()
 
     def _serve(self, client: _Client, line: bytes, answer: Callable[[Request], dict[str, Any]]) -> None:
         began = time.monotonic()

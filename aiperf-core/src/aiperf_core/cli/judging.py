@@ -68,7 +68,7 @@ class Judging:
                     quarantine.note(source, result)
 
             out, quiet = self.measuring.out, self.measuring.quiet
-            loop = Watch(str(candidate), files, measure, screen, err, out, quiet, note)
+            loop = Watch(str(candidate), files, measure, screen, err, out, quiet, note, warm.get_ready)
             return loop.until_interrupted()
 
     def serve(self, socket: Path) -> int:
@@ -77,7 +77,7 @@ class Judging:
 
         with WarmRuns(self.server, self.plugins) as warm, JudgeService(socket) as service:
             click.echo(f"judging against {words(self.selection.target.name)} on {words(str(socket))}; Ctrl-C ends")
-            service.until_interrupted(lambda request: self._answer(warm, request))
+            service.until_interrupted(lambda request: self._answer(warm, request), warm.get_ready)
         return 0
 
     def _answer(self, warm: WarmRuns, request: "Request") -> dict[str, Any]:

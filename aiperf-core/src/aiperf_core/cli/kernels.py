@@ -31,9 +31,19 @@ WIDEST = 100
     help="Only for exactly these architectures, such as sm_80,sm_90a.",
 )
 @json_option("a JSON array, with all details of each kernel")
-@click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Write the cubin files to this folder.")
 @click.option(
-    "--jobs", type=click.IntRange(min=1), default=1, metavar="N", help="Compile in N processes at the same time."
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write the cubin files to this folder.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="COUNT",
+    help="Processes that compile at the same time.",
 )
 @click.pass_obj
 def kernels(
@@ -49,9 +59,13 @@ def kernels(
 
     Resources are registers, stack and spills of a thread, and shared memory of a block: of CUDA C++ the static part.
     Needs no GPU. A PATTERN is as in 'aiperf list'. Without --arch, each file is compiled for the architectures that it
-    declares, and for sm_80, sm_90a and sm_100a if it supports them.
+    declares, and for one each of Ampere, Hopper and Blackwell if it supports them.
 
     Exit code 1: a kernel does not compile, or nothing was compiled. 2: an architecture is unknown.
+
+    \b
+    Examples:
+      aiperf kernels ch07 --arch sm_90a
     """
     from aiperf_core.kernels.check import compile_all
 
@@ -87,8 +101,8 @@ def _print_table(outcomes: "Sequence[Outcome]") -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for head in ("TARGET", "FILE", "KIND", "ARCH", "BYTES", "RESULT"):
-        table.add_column(head, justify="right" if head == "BYTES" else "left", overflow="fold")
+    for head in ("target", "file", "kind", "arch", "bytes", "result"):
+        table.add_column(head, justify="right" if head == "bytes" else "left", overflow="fold")
     for outcome in outcomes:
         cells = (
             outcome.target,

@@ -58,7 +58,7 @@ class Linted:
 @click.command("lint")
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
 @targets_option
-@device_option("Only this device. [default: every device of this machine]")
+@device_option("Only this device", "every device of this machine")
 @size_option("smoke")
 @json_option("a JSON object, with every outcome")
 @click.pass_obj
@@ -70,6 +70,10 @@ def lint(
     Wrong answers must be rejected (zeros, stale, rounded, unfinished and more), correct answers accepted, and the
     declared cost must match the observed work. A PATTERN is as in `aiperf run`. Exit code 3: a target has a problem. 1:
     a target could not be linted.
+
+    \b
+    Examples:
+      aiperf lint ch07.memory_access
     """
     from aiperf_core.cli.screen import consoles
 

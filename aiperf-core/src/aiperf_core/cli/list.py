@@ -6,9 +6,9 @@ from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import echo_json, installed, json_option, targets_option, warn_of_skipped
 from aiperf_core.cli.tables import print_table
 from aiperf_core.plugins import Plugins
-from aiperf_core.targets import InstalledTarget, TargetFilter
+from aiperf_core.targets import InstalledTarget, TargetFilter, from_a_clone
 
-EMPTY = "No benchmarks are installed. Get some: pip install aiperf-ch07"
+EMPTY = f"No benchmarks are installed. Get some, {from_a_clone('ch07')}"
 NONE_HERE = "None of the chosen benchmarks ({}) can run here. What is missing: aiperf doctor"
 
 
@@ -26,6 +26,11 @@ def list_targets(
 
     A PATTERN is a group (ch07), a target (ch07.memory_access), a tag (tag:memory; see 'aiperf tags'), a glob
     (ch0*.*access), or a word in the name, the tags or the summary of targets (transpose). [default: all]
+
+    \b
+    Examples:
+      aiperf list ch07
+      aiperf list tag:memory --runnable
     """
     warn_of_skipped(plugins)
     wanted = installed(plugins, patterns, only)
@@ -37,7 +42,7 @@ def list_targets(
         echo_json([asdict(target) for target in targets])
     elif targets:
         rows = [(target.name, target.goal, ", ".join(target.devices), target.summary) for target in targets]
-        print_table(("NAME", "GOAL", "DEVICES", "SUMMARY"), rows)
+        print_table(("name", "goal", "devices", "summary"), rows)
     else:
         click.echo(NONE_HERE.format(len(wanted)) if wanted else EMPTY)
 

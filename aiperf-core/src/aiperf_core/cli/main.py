@@ -2,7 +2,9 @@
 
 import os
 import platform
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -188,11 +190,18 @@ def _report(error: BaseException) -> int:
     if isinstance(error, click.ClickException):
         message = error.format_message()
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        message = f"{message.rstrip('.')}. See: {error.ctx.command_path} --help"
+        message = (
+            f"{message if message.endswith('?') else message.rstrip('.') + '.'} See: {error.ctx.command_path} --help"
+        )
 
     # A message may quote an untrusted file.
     lines = [words(line) for line in message.splitlines()]
-    click.echo("\n".join(["aiperf: " + "".join(lines[:1]), *lines[1:]]), err=True)
+    lines = ["aiperf: " + "".join(lines[:1]), *lines[1:]]
+    if sys.stderr.isatty():
+        # A terminal breaks lines within words.
+        width = shutil.get_terminal_size().columns
+        lines = [textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines]
+    click.echo("\n".join(lines), err=True)
     return int(code)
 
 

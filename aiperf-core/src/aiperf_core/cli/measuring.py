@@ -25,10 +25,50 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 TIERS = click.Choice(("quick", "standard", "audit"))
 
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers, as `click.FloatRange`, which also takes NaN and infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number. Raises click's error for a value out of range."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
 set_option = click.option(
     "--set", "sizes", multiple=True, metavar="NAME=NUMBER", help="Override a size. May be repeated."
 )
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+
+
+def _labels(_: click.Context, __: click.Parameter, labels: tuple[str, ...]) -> dict[str, str]:
+    """The labels of `--label` by name."""
+    found: dict[str, str] = {}
+    for name, value in _pairs(labels, "--label takes NAME=VALUE, such as --label branch=main"):
+        if name in found:
+            raise UsageError(f"--label {name} was given twice; each label has one value.")
+        found[name] = value
+    return found
+
+
+def _pairs(texts: tuple[str, ...], rule: str) -> Iterator[tuple[str, str]]:
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UsageError(f"{rule}; got {text!r}.")
+        yield name, value
+
+
+label_option = click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_labels,
+    help="Record a label, such as branch=main. May be repeated.",
+)
 
 
 def size_option(default: str | None = None) -> Callable[[Command], Command]:
@@ -72,13 +112,16 @@ def patterns_or_all(patterns: tuple[str, ...], only: TargetFilter) -> tuple[str,
     """The patterns of a command that needs some; all targets if `-k` or `--exclude` is given alone."""
     if not patterns and only == NO_FILTER:
         context = click.get_current_context()
-        raise UsageError(f"Missing argument 'PATTERN...'. See: {context.command_path} --help")
+        raise UsageError(
+            "Missing argument 'PATTERN...': a target, a group, a tag or 'all'. The targets: aiperf list. "
+            f"See: {context.command_path} --help"
+        )
     return patterns or ("all",)
 
 
-def device_option(about: str) -> Callable[[Command], Command]:
+def device_option(about: str, default: str) -> Callable[[Command], Command]:
     """The option `--device`. It accepts the devices of all plugins."""
-    about += " cpu, cuda, or a plugin's device."
+    about = f"{about}: cpu, cuda, or a plugin's device. [default: {default}]"
     return click.option("-d", "--device", metavar="NAME", callback=_known, help=about)
 
 
@@ -88,11 +131,10 @@ def executor_option() -> Callable[[Command], Command]:
     return click.option("--executor", metavar="NAME", callback=_known, help=about)
 
 
-def out_option(what: str = "results") -> Callable[[Command], Command]:
-    """The option `--out FOLDER` of a command that writes a bundle or profiles."""
-    return click.option(
-        "-o", "--out", type=click.Path(path_type=Path), metavar="FOLDER", help=f"Write the {what} to this folder."
-    )
+def out_option(what: str = "results", default: str = "a new folder in artifacts/runs") -> Callable[[Command], Command]:
+    """The option `--out FOLDER` of a command that writes a bundle or other files."""
+    about = f"Write the {what} to this folder. [default: {default}]"
+    return click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FOLDER", help=about)
 
 
 def json_option(what: str = "a JSON object") -> Callable[[Command], Command]:
@@ -153,13 +195,16 @@ class Measuring:
         )
 
 
-def measuring_options(timeout_s: float, scope: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def measuring_options(
+    timeout_s: float, scope: str, budget: str = "3, 30 or 120 by tier"
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """The options of a command that measures, which it receives as `measuring`.
 
     scope: what the budget is for, as in ' per target'.
+    budget: the default of the budget in seconds, as the help says it.
     """
     options = together(
-        device_option("Device to run on. [default: the GPU, if the target supports it]"),
+        device_option("Device to run on", "the GPU, if the target supports it"),
         size_option(),
         tier_option(
             "1, 3 or 10 rounds of fresh processes. standard and audit also measure the baseline against itself."
@@ -171,9 +216,7 @@ def measuring_options(timeout_s: float, scope: str) -> Callable[[Callable[..., i
             show_default=True,
             help="Which findings make a row invalid, and which only warn.",
         ),
-        seconds_option(
-            "--budget", f"Sampling budget{scope}, without setup and checks. [default: 3, 30 or 120 by tier]"
-        ),
+        seconds_option("--budget", f"Sampling budget{scope}, without setup and checks. [default: {budget}]"),
         click.option(
             "--min-samples",
             type=click.IntRange(1),
@@ -186,14 +229,7 @@ def measuring_options(timeout_s: float, scope: str) -> Callable[[Callable[..., i
             help="Go on beyond the budget until every verdict is decided, for at most ten minutes.",
         ),
         seconds_option("--timeout", "Time limit of one call.", timeout_s),
-        click.option(
-            "--label",
-            "labels",
-            multiple=True,
-            metavar="NAME=VALUE",
-            callback=_labels,
-            help="Record a label, such as branch=main. May be repeated.",
-        ),
+        label_option,
         out_option(),
         json_option("the results as one JSON document"),
         quiet_option,
@@ -208,24 +244,6 @@ def measuring_options(timeout_s: float, scope: str) -> Callable[[Callable[..., i
         return options(called)
 
     return decorate
-
-
-def _labels(_: click.Context, __: click.Parameter, labels: tuple[str, ...]) -> dict[str, str]:
-    """The labels of `--label` by name."""
-    found: dict[str, str] = {}
-    for name, value in _pairs(labels, "--label takes NAME=VALUE, such as --label branch=main"):
-        if name in found:
-            raise UsageError(f"--label {name} was given twice; each label has one value.")
-        found[name] = value
-    return found
-
-
-def _pairs(texts: tuple[str, ...], rule: str) -> Iterator[tuple[str, str]]:
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise UsageError(f"{rule}; got {text!r}.")
-        yield name, value
 
 
 def sizes_of(sizes: tuple[str, ...]) -> dict[str, float]:

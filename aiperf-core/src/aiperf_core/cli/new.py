@@ -60,6 +60,11 @@ def new(plugins: Plugins, distribution: str | None, kind: str, out: Path | None,
 
     PACKAGE is the name of the distribution, such as aiperf-acme; its benchmarks are then named acme.*. The template has
     one benchmark, with variants in C, CUDA C++ and Triton.
+
+    \b
+    Examples:
+      aiperf new aiperf-acme
+      aiperf new --target acme.row_means
     """
     if (distribution is None) == (target is None):
         raise UsageError("Give PACKAGE for a new package, or --target NAME for a benchmark in an installed one.")

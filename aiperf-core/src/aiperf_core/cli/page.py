@@ -33,6 +33,10 @@ def page(plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter, out: P
     the page.
 
     A PATTERN is a group (ch07), a target (ch07.memory_access), a tag (tag:memory), a glob or 'all'.
+
+    \b
+    Examples:
+      aiperf page ch07 --out ch07.md
     """
     if out.suffix != ".md":
         raise UsageError(f"'{out}' does not end in .md; give --out a name such as page.md.")

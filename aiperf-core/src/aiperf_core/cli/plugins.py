@@ -36,24 +36,24 @@ def plugins(plugins: Plugins, as_json: bool) -> None:
         echo_json(document)
         return
     rows = [(one.distribution, one.version, one.entry_point, _counted(one.contributes)) for one in plugins.loaded]
-    print_table(("PLUGIN", "VERSION", "ENTRY POINT", "CONTRIBUTES"), rows)
+    print_table(("plugin", "version", "entry point", "contributes"), rows)
     for one in plugins.loaded:
         for note in one.notes:
             click.echo(f"note on plugin {one.distribution} {one.version}: {note}")
     for skipped in plugins.set_aside:
         click.echo(str(skipped))
     kinds: Mapping[str, Mapping[str, Installed[Any]]] = {
-        "DEVICE": plugins.devices,
-        "EXECUTOR": plugins.executors,
-        "FORMAT": plugins.formats,
-        "ANALYSIS": plugins.analyses,
+        "device": plugins.devices,
+        "executor": plugins.executors,
+        "format": plugins.formats,
+        "analysis": plugins.analyses,
     }
     for head, installed in kinds.items():
         if not installed:
             continue
         click.echo()
         known = [(one.record.name, one.record.summary, one.distribution) for one in installed.values()]
-        print_table((head, "SUMMARY", "PLUGIN"), known)
+        print_table((head, "summary", "plugin"), known)
 
 
 def _flat(installed: Installed[Any]) -> dict[str, Any]:

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     "--tool", default="torch", show_default=True, metavar="NAME", help="torch, nsys, ncu, perf, or a tool of a plugin."
 )
 @click.option("--metrics", metavar="NAME", help="Set of metrics of the tool, in place of its default.")
-@device_option("Device to run on. [default: the GPU, if the target supports it]")
+@device_option("Device to run on", "the GPU, if the target supports it")
 @size_option()
 @set_option
 @seconds_option("--timeout", "Time limit of one implementation.", 300.0)
-@out_option("profiles")
+@out_option("profiles", "a new folder in artifacts/profiles")
 @json_option("the profiles as one JSON document")
 @click.pass_obj
 def profile(
@@ -65,6 +65,11 @@ def profile(
 
     Profiles the baseline and every variant, or the named implementation and its baseline. Each runs in a fresh process,
     and is profiled after warm-up. Times under a profiler are no results: measure with `aiperf run`.
+
+    \b
+    Examples:
+      aiperf profile ch07.memory_access:coalesced
+      aiperf profile ch07.memory_access --tool ncu --out profiles
     """
     from aiperf_core.cli.screen import consoles
     from aiperf_core.harness.run.options import Options

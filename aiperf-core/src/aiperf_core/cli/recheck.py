@@ -50,6 +50,11 @@ def recheck(
 
     Fields that contradict each other are found too. Needs neither the measured packages nor a GPU nor a network. Exit
     code 3: a file or a value differs.
+
+    \b
+    Examples:
+      aiperf recheck latest
+      aiperf recheck results/monday --signers allowed_signers
     """
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.devices.host import usable_cpus

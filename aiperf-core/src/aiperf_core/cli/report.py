@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aiperf_core.cli.bundles import ADDRESS, Seals, verified
+from aiperf_core.cli.formats import file_options
 from aiperf_core.errors import AiperfError, BundleError, ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 
@@ -30,10 +31,7 @@ def _plots(_: click.Context, __: click.Parameter, value: str) -> int:
 
 @click.command("report")
 @click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
-@click.option("--format", "kind", type=click.Choice(FORMATS), default="html", show_default=True, help="Page format.")
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Page file. [default: standard output]"
-)
+@file_options(FORMATS, "Page format.", default="html")
 @click.option(
     "--plots",
     callback=_plots,
@@ -47,7 +45,12 @@ def _plots(_: click.Context, __: click.Parameter, value: str) -> int:
 def report(plugins: Plugins, what: "Address", kind: str, out: Path | None, plots: int, seals: Seals) -> ExitCode:
     """Write the results of a run, or of one of its targets, as a page: problems, speedups, their reasons, the machine.
 
-    The page loads nothing and runs nothing. PDF needs the extra aiperf-core[report].
+    The page loads and runs nothing. PDF needs the extra aiperf-core[report].
+
+    \b
+    Examples:
+      aiperf report latest --out report.html
+      aiperf report latest:ch07.memory_access --out page.md
     """
     from aiperf_core.render.report.content import report as content
 

@@ -48,6 +48,11 @@ def reproduce(
 
     Exit code 4: a verdict does not hold. 1: a row could not be run. 5: all other rows hold, and a row is now
     INCONCLUSIVE.
+
+    \b
+    Examples:
+      aiperf reproduce latest
+      aiperf reproduce results/monday:ch07.memory_access --tier standard
     """
     server = server_ahead()
     from aiperf_core.cli.resuming import INTERRUPTED, print_resume_hint, run_to_end

@@ -42,13 +42,14 @@ def list_results(folder: Path, as_json: bool) -> None:
         out.write(jsontext.dumps([_record(one) for one in found]))
     elif found:
         rows = [(words(one.name), *_facts(one)) for one in found]
-        print_table(("bundle", "targets", "run", "ended", "device", "command"), rows)
+        print_table(("bundle", "targets", "started", "ended", "device", "command"), rows)
     else:
         click.echo(f"'{words(str(folder))}' holds no bundles. Make one: aiperf run PATTERN")
 
 
 def _facts(one: "Run | Unreadable") -> tuple[str | int, ...]:
     """Number of targets, time, ending, device and command of a run; for an unreadable bundle, the reason."""
+    from aiperf_core import units
     from aiperf_core.names import words
     from aiperf_core.results.listing import Run
 
@@ -57,7 +58,7 @@ def _facts(one: "Run | Unreadable") -> tuple[str | int, ...]:
     manifest = one.manifest
     return (
         len(one.targets),
-        words(manifest.created)[:19],
+        words(units.moment(manifest.created)),
         _ended(manifest),
         words(_device(manifest)),
         words(" ".join(manifest.command)),
@@ -72,7 +73,8 @@ def _device(manifest: "Manifest") -> str:
 def _ended(manifest: "Manifest") -> str:
     if manifest.exit_code is None:
         return "still running or killed"
-    return f"{'complete' if manifest.complete else 'interrupted'}, {manifest.exit_code}"
+    ended = "complete" if manifest.complete else "interrupted"
+    return f"{ended}, exit {manifest.exit_code}" if manifest.exit_code else ended
 
 
 def _record(one: "Run | Unreadable") -> dict[str, object]:
@@ -96,7 +98,7 @@ def _record(one: "Run | Unreadable") -> dict[str, object]:
 @IN
 @row_options
 @json_option("a JSON object, with every sample")
-@verified("what", samples=lambda given: given["as_json"])
+@verified("what", samples=lambda given: given["as_json"], figures=True)
 @click.pass_obj
 def show_results(plugins: Plugins, what: "Address", folder: Path, as_json: bool, view: "View | None") -> ExitCode:
     """Show a bundle, or one target of it."""

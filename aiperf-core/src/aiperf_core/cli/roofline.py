@@ -23,6 +23,10 @@ def roofline(what: "Address", out: Path) -> None:
     The horizontal axis is arithmetic intensity: operations per byte that the work must move. The roofs are what the
     machine reached when its ceilings were measured in that run. Rows that are not believed are left out, and listed.
     PNG and PDF need the extra aiperf-core[plots].
+
+    \b
+    Examples:
+      aiperf roofline latest --out roofline.svg
     """
     from aiperf_core import units
     from aiperf_core.names import words

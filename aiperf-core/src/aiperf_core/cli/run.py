@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
 @targets_option
 @click.option(
+    "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
+)
+@measuring_options(timeout_s=60.0, scope=" per target")
+@click.option(
     "--set",
     "sizes",
     multiple=True,
@@ -56,9 +60,6 @@ if TYPE_CHECKING:
     metavar="COUNT",
     help="Limit for the points of a sweep, per target.",
 )
-@click.option(
-    "--variant", "variants", multiple=True, metavar="NAME", help="Only this and the baseline. May be repeated."
-)
 @click.option("--resume", type=BUNDLE, metavar="BUNDLE", help="Continue an interrupted run.")
 @click.option("--dry-run", is_flag=True, help="Show what would be measured and for how long, and measure nothing.")
 @click.option(
@@ -67,17 +68,16 @@ if TYPE_CHECKING:
     flag_value="torch",
     is_flag=False,
     metavar="[TOOL]",
-    help="Also profile each target. [TOOL: torch]",
+    help="Also profile each target by this tool. [default: torch]",
 )
+@row_options
+@ci_options
 @executor_option()
 @click.option("--nnodes", type=click.IntRange(1), default=1, metavar="COUNT", help="Number of machines. [default: 1]")
 @click.option("--rdzv-endpoint", "endpoint", metavar="HOST:PORT", help="Address of the first machine.")
 @click.option(
     "--node-rank", type=click.IntRange(0), default=0, metavar="NUMBER", help="Number of this machine. [default: 0]"
 )
-@row_options
-@measuring_options(timeout_s=60.0, scope=" per target")
-@ci_options
 @click.pass_context
 def run(
     context: click.Context,
@@ -105,6 +105,13 @@ def run(
     in artifacts/runs.
 
     A sweep measures each target at every point, and shows a table over all points.
+
+    \b
+    Examples:
+      aiperf run ch07.memory_access
+      aiperf run ch07 --tier standard --out results/monday
+      aiperf run ch07.memory_access:coalesced --set n=1e6,1e7,1e8
+      aiperf run all --exclude ch04 --dry-run
     """
     plugins: Plugins = context.obj
     warn_of_skipped(plugins)

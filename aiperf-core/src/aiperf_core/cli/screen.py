@@ -56,8 +56,8 @@ class Screen:
         self.console.width = width
 
     def print_line(self, line: Text) -> None:
-        """Print a line of any length. A log has a line for each event; a terminal breaks long lines itself."""
-        self.console.print(line, soft_wrap=True)
+        """Print a line for an event: on one line in a log, wrapped between words in a terminal."""
+        self.console.print(line, soft_wrap=not self.terminal)
 
     def write(self, text: str) -> None:
         """Write text unchanged, for other programs. Characters that the stream cannot encode become escapes."""

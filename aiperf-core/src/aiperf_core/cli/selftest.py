@@ -31,17 +31,28 @@ if TYPE_CHECKING:
     from aiperf_core.validity.check import Check
 
 
-NO_ATTACKS = "no attacks are installed, so nothing can be proven. Install them: pip install aiperf-redteam"
+# Cases that `--verbose` shows.
+SLOWEST = 20
+NO_ATTACKS = (
+    "no attacks are installed, so nothing can be proven. Install them, in a clone of aiperf: "
+    "pip install -e ./aiperf-redteam"
+)
 
 
 @click.command("selftest")
-@click.option("--category", "categories", multiple=True, metavar="NAME", help="Only its issues; may be repeated.")
-@click.option("--issue", "ids", multiple=True, metavar="ID", help="Only this one; may be repeated.")
 @click.option(
-    "-d", "--device", type=click.Choice(("cpu", "cuda")), help="Only there. [default: all devices of this machine]"
+    "--category", "categories", multiple=True, metavar="NAME", help="Only issues of this category. May be repeated."
+)
+@click.option("--issue", "ids", multiple=True, metavar="ID", help="Only this issue. May be repeated.")
+@click.option(
+    "-d",
+    "--device",
+    type=click.Choice(("cpu", "cuda")),
+    help="Only on this device. [default: all devices of this machine]",
 )
 @json_option("a JSON object, with every case")
 @quiet_option
+@click.option("-v", "--verbose", is_flag=True, help="Show the slowest cases too.")
 @click.option(
     "--record",
     type=click.Path(path_type=Path),
@@ -56,13 +67,20 @@ def selftest(
     device: str | None,
     as_json: bool,
     quiet: bool,
+    verbose: bool,
     record: Path | None,
 ) -> int:
     """Attack this harness, and show which attacks it catches on this machine.
 
     Each attack must gain while the guard against it is off, and be caught while the guard is on. Honest code that looks
-    like the attack must not be flagged. Exits with 3 where an attack is missed or honest code is flagged, with 1 where
-    a case could not be tried or no attacks are installed. `aiperf validity` shows what was proven.
+    like the attack must not be flagged. Runs in which no times decide are made two at a time, each on processors of its
+    own; all others alone. Exits with 3 where an attack is missed or honest code is flagged, with 1 where a case could
+    not be tried or no attacks are installed. `aiperf validity` shows what was proven.
+
+    \b
+    Examples:
+      aiperf selftest --category timing
+      aiperf selftest --issue timing.unsynced_streams --verbose
     """
     from aiperf_core.cli.screen import consoles
 
@@ -96,6 +114,8 @@ def selftest(
     if as_json:
         out.write(jsontext.dumps(_document(results, device, seconds)))
     else:
+        if verbose:
+            _print_slowest(results)
         _print_end(results, seconds)
     return _exit_code(results)
 
@@ -125,22 +145,30 @@ def _prove(
     course: "_Course",
     take: Callable[[Proven], None],
 ) -> None:
+    from aiperf_core.devices.device import CPU
     from aiperf_core.harness.processes.child import ForkServer
     from aiperf_core.harness.run.options import Options
+    from aiperf_core.selftest.lanes import Lanes
     from aiperf_core.selftest.proof import Prover
     from aiperf_core.selftest.trials import ProofPlanner
 
     scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
     try:
         # Cases that compile would import it in each of their processes.
-        preload = ("torch._dynamo",) if len(chosen) == len(issues) else ()
-        with ProofPlanner(Options(device=device), scratch, server=ForkServer(preload)) as planner:
+        compiling = any("compiler" in one.needs and "cuda" not in one.needs for one in chosen)
+        preload = ("torch._dynamo",) if compiling else ()
+        severities = {one.id: one.severity for one in issues}
+        lanes = Lanes(logs=scratch, device=device, severities=severities, preload=preload)
+        ahead = bool(lanes.processors)
+        # On a processor the lanes try them.
+        server = ForkServer(() if ahead and device == CPU.name else preload)
+        with ProofPlanner(Options(device=device), scratch, server=server) as planner:
             if device == "cuda" and not planner.hardware.gpus:
                 raise UsageError(
                     "The device 'cuda' was requested, but this machine has none. Leave out --device to try what "
                     "can be tried on the CPU; see what is missing with: aiperf doctor"
                 )
-            prover = Prover(planner, scratch, issues, device, course, of_plugins=checks)
+            prover = Prover(planner, scratch, issues, device, course, of_plugins=checks, lanes=lanes if ahead else None)
             for one in prover.prove(chosen, cases, recorded):
                 take(one)
     finally:
@@ -206,7 +234,7 @@ def _print_category(results: Sequence[Proven]) -> None:
         (one.issue, one.guard, _cell(one.attacks), _cell(one.look_alikes), f"{one.seconds:.1f}", _note(one))
         for one in results
     ]
-    print_table(("ISSUE", "GUARD", "ATTACK", "LOOK-ALIKE", "SECONDS", "NOTE"), rows)
+    print_table(("issue", "guard", "attack", "honest look-alike", "seconds", "note"), rows)
     click.echo()
 
 
@@ -230,6 +258,15 @@ def _note(one: Proven) -> str:
 
 def _why_not(one: Proven) -> str:
     return next(proof.reason for proof in one.attacks if proof.outcome is Outcome.NOT_OBSERVABLE)
+
+
+def _print_slowest(results: Sequence[Proven]) -> None:
+    """The cases that took longest. The time of a shared run counts for the first case that uses it."""
+    cases = sorted(((proof, one) for one in results for proof in one.proofs), key=lambda case: -case[0].seconds)
+    click.echo("slowest cases")
+    rows = [(f"{proof.seconds:.1f}", one.issue, proof.case) for proof, one in cases[:SLOWEST]]
+    print_table(("seconds", "issue", "case"), rows)
+    click.echo()
 
 
 def _print_end(results: Sequence[Proven], seconds: float) -> None:
@@ -304,6 +341,15 @@ class _Course:
         if self._live:
             self._live.stop()
             self._live = None
+
+    def made_ahead(self, index: int, total: int) -> None:
+        """`index` of `total` runs that are made side by side are done."""
+        from rich.text import Text
+
+        self._head = f"[{index}/{total}] runs side by side"
+        self.phase("before those that times decide")
+        if not (index or self._quiet or self._err.terminal):
+            self._err.print_line(Text(f"{total} runs side by side, before those that times decide"))
 
     def case_started(self, issue: str, case: str, device: str, index: int, total: int) -> None:
         """A case's turn has come."""

@@ -20,13 +20,19 @@ if TYPE_CHECKING:
 @click.argument("what", type=PATTERN_OR_ADDRESS, metavar="TARGET_OR_BUNDLE[:TARGET]")
 @row_options
 @json_option("a JSON object, with every sample")
-@verified("what", samples=lambda given: given["as_json"])
+@verified("what", samples=lambda given: given["as_json"], figures=True)
 @click.pass_obj
 def show(plugins: Plugins, what: "Address | str", as_json: bool, view: "View | None") -> ExitCode:
     """Show the results of a run, or what a target declares.
 
     For a bundle, or BUNDLE:TARGET, show its results. For a target (ch07.memory_access) or a pattern, show sizes, costs,
     tolerances and implementations. A BUNDLE is a path, a name or the start of it, latest, or latest~1 (the one before).
+
+    \b
+    Examples:
+      aiperf show latest --compact
+      aiperf show latest:ch07.memory_access --columns median,p95,samples
+      aiperf show ch07.memory_access
     """
     if not isinstance(what, str):
         return show_bundle(plugins, what, as_json, view)
@@ -42,6 +48,7 @@ def show_bundle(plugins: Plugins, address: "Address", as_json: bool, view: "View
     from aiperf_core.cli.resuming import print_end
     from aiperf_core.cli.run_view import Finished, consoles, print_result
     from aiperf_core.render.manifest import render_manifest
+    from aiperf_core.results.models import SkippedTarget
 
     bundle, path = address.bundle, address.bundle.path
     manifest = bundle.manifest
@@ -63,7 +70,8 @@ def show_bundle(plugins: Plugins, address: "Address", as_json: bool, view: "View
             out.print(render_manifest(manifest, path, out.look))
         results += manifest.skipped if address.target is None else []
         for result in results if not compact else ():
-            print_result(out, result, view=view)
+            if len(results) == 1 or not isinstance(result, SkippedTarget):  # the summary gives the reason
+                print_result(out, result, view=view)
         if results or not documents:
             print_end(out, results, view)
         for document in documents:

@@ -27,6 +27,10 @@ def sweep(what: "Address", picture: Path | None, as_json: bool) -> None:
     The table has a row for each point and implementation. The picture shows time and the fraction of the speed of light
     (SOL) against the parameter, with 95 % intervals. Rows that are not believed are left out of it, and listed. PNG and
     PDF need the extra aiperf-core[plots].
+
+    \b
+    Examples:
+      aiperf sweep latest --picture sweep.svg
     """
     from aiperf_core.cli.screen import consoles
     from aiperf_core.render import picture_file

@@ -34,26 +34,29 @@ COLORS = {
     **dict.fromkeys(("SLOWER", "LARGER", "INCONCLUSIVE", "UNCLEAR", "LOWERED", "speedup differs", "open"), OPEN),
 }
 _WORD = re.compile(r"[A-Z]+\b|proven here\b")
-# A number with its unit, or an interval: it is never broken.
-_FIGURE = re.compile(r"[<>]?\s*\d[\d.,]*\s?(?:[munµ]?s|min|x|%|[KMGTP]?i?B(?:/s)?|[kMGTP]?FLOP/s)?|\[[\d., ]+\]|-?")
+# A number with its unit, with or without its interval, or an interval: it is never broken.
+_FIGURE = re.compile(
+    r"[<>~]?\s*[+-]?\d[\d,]*(?:\.\d+)?\s?"
+    r"(?:[munµ]?s|min|x|%|[KMGTP]?i?B(?:/s)?|[kMGTP]?FLOP/s|[munµkM]?[JW]|USD)?(?: \[[\d., ?]+\])?|\[[\d., ]+\]|-?"
+)
 
 Rows = Sequence[Sequence[object]]
 
 
 def print_table(heads: Sequence[str], rows: Rows) -> None:
-    """Print rows under their heads. Columns of numbers are aligned to the right."""
+    """Print rows under their heads. Columns of figures are aligned to the right."""
     print_tables(heads, {"": rows})
 
 
 def print_tables(heads: Sequence[str], tables: Mapping[str, Rows]) -> None:
     """Print several tables with the same heads and the same layout, each under its title."""
     found = {title: [[str(cell) for cell in row] for row in rows] for title, rows in tables.items()}
-    layout = _layout(heads, list(tables.values()), list(found.values()), room())
+    layout = _layout(heads, list(found.values()), room())
     color = has_color(sys.stdout)
     for number, (title, rows) in enumerate(found.items()):
         if title:
             click.echo("" if number == 0 else "\n", nl=False)
-            for line in _wrapped(title, layout.width):
+            for line in wrapped(title, layout.width):
                 click.echo(_styled(line, color, bold=True), color=color)
         for line in layout.lines(heads, rows, color):
             click.echo(line, color=color)
@@ -61,7 +64,7 @@ def print_tables(heads: Sequence[str], tables: Mapping[str, Rows]) -> None:
 
 def print_text(text: str) -> None:
     """Print a paragraph, wrapped to the width of the terminal."""
-    for line in _wrapped(text, room()):
+    for line in wrapped(text, room()):
         click.echo(line)
 
 
@@ -95,7 +98,7 @@ class _Layout:
             yield _styled(heads[0], color, bold=True)
             yield from self._row(heads[1:], self.right[1:], color, head=True)
             for first, group in groupby(rows, key=lambda row: row[0]):
-                yield from (_styled(line, color, bold=True) for line in _wrapped(first, self.width))
+                yield from (_styled(line, color, bold=True) for line in wrapped(first, self.width))
                 for row in group:
                     yield from self._row(row[1:], self.right[1:], color)
         else:
@@ -105,7 +108,7 @@ class _Layout:
 
     def _row(self, cells: Sequence[str], right: Sequence[bool], color: bool, head: bool = False) -> Iterator[str]:
         """A row as one line or several."""
-        columns = [_wrapped(cell, width) for cell, width in zip(cells, self.widths, strict=True)]
+        columns = [wrapped(cell, width) for cell, width in zip(cells, self.widths, strict=True)]
         styles = [{"bold": True} if head else _style(cell) for cell in cells]
         for height in range(max(map(len, columns), default=0)):
             line = ""
@@ -120,27 +123,24 @@ class _Layout:
         width = self.width or NARROWEST
         label = max((len(head) for head in heads[1:]), default=0)
         for first, *others in rows:
-            yield from (_styled(line, color, bold=True) for line in _wrapped(first, width))
+            yield from (_styled(line, color, bold=True) for line in wrapped(first, width))
             for head, cell in zip(heads[1:], others, strict=True):
                 left = width - len(INDENT) - label - len(GAP)
                 beside = left >= TEXT_AT_LEAST
-                lines = _wrapped(cell, left if beside else width - 2 * len(INDENT)) if cell else []
+                lines = wrapped(cell, left if beside else width - 2 * len(INDENT)) if cell else []
                 if lines and not beside:
-                    yield from (INDENT + line for line in _wrapped(head, width - len(INDENT)))
+                    yield from (INDENT + line for line in wrapped(head, width - len(INDENT)))
                 for number, line in enumerate(lines):
                     before = f"{INDENT}{head if number == 0 else '':<{label}}{GAP}" if beside else 2 * INDENT
                     yield before + _styled(line, color, **_style(cell))
 
 
-def _layout(
-    heads: Sequence[str], tables: Sequence[Rows], texts: Sequence[Sequence[Sequence[str]]], width: int | None
-) -> _Layout:
+def _layout(heads: Sequence[str], texts: Sequence[Sequence[Sequence[str]]], width: int | None) -> _Layout:
     """The layout in which no line is broken, or else the one with the fewest lines."""
-    rows = [row for table in tables for row in table]
     columns = [[head, *cells] for head, cells in zip(heads, _transposed(heads, texts), strict=True)]
-    right = [bool(rows) and all(isinstance(cell, int) for cell in column) for column in zip(*rows, strict=True)] or [
-        False
-    ] * len(heads)
+    right = [
+        any(re.search(r"\d", cell) for cell in cells) and all(map(_FIGURE.fullmatch, cells)) for _, *cells in columns
+    ]
     natural = [max(map(len, column)) for column in columns]
     before = sum(natural[:-1]) + len(GAP) * (len(natural) - 1)
     if width is None or before + natural[-1] <= width:
@@ -181,8 +181,8 @@ def _narrowed(columns: Sequence[Sequence[str]], natural: Sequence[int], width: i
     return wide
 
 
-def _wrapped(text: str, width: int | None) -> list[str]:
-    """The lines of a cell. Names break after an underscore, a dot, a colon or a slash."""
+def wrapped(text: str, width: int | None) -> list[str]:
+    """The lines of a text. Names break after an underscore, a dot, a colon or a slash."""
     if width is None or len(text) <= width:
         return [text]
     if width < 1:

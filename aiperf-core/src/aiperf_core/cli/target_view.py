@@ -125,7 +125,7 @@ def _presets(benchmark: Benchmark, look: Look) -> Table:
         table.add_column(_EXTRAS[name], justify="right", no_wrap=True)
     for preset, sizes in benchmark.task.presets.items():
         cost = costs[preset]
-        shown = " ".join(f"{key}={units.parameter(value)}" for key, value in sizes.items())
+        shown = units.parameters(sizes)
         more = [f"{cost.tokens:,.0f}" if name == "tokens" else units.size(getattr(cost, name)) for name in extras]
         arithmetic = f"{units.rate(cost.flops, 'FLOP')} {cost.precision}" if cost.flops else "none"
         table.add_row(

@@ -34,6 +34,11 @@ def validity(plugins: Plugins, name: str | None, as_json: bool, markdown: bool) 
     """List the issues that make a number untrue, and the guards against them.
 
     An ISSUE (timing.unsynced_streams) is shown in full, a CATEGORY (timing) as a table. Without either, all are listed.
+
+    \b
+    Examples:
+      aiperf validity timing
+      aiperf validity timing.unsynced_streams
     """
     if as_json and markdown:
         raise UsageError("--json and --markdown were both given; a listing has one form. Leave one of them out.")
@@ -115,7 +120,7 @@ def _print_tables(issues: Sequence[Issue], supports: Supports, tried: Tried) -> 
             (one.id, one.guard, ", ".join(one.needs) or "-", _proof(supports(one), tried.get(one.id)), one.title)
             for one in group
         ]
-    print_tables(("ISSUE", "GUARD", "NEEDS", "PROOF", "TITLE"), tables)
+    print_tables(("issue", "guard", "needs", "proof", "title"), tables)
 
 
 def _proof(support: Support, kept: Kept | None) -> str:
@@ -152,7 +157,7 @@ def _print_issue(issue: Issue, support: Support, kept: Kept | None) -> None:
     ]
     if issue.predecessor:
         rows.append(("list of 95", issue.predecessor))
-    print_table(("ISSUE", issue.id), rows)
+    print_table(("issue", issue.id), rows)
 
 
 def _reasons(issue: Issue) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ BUDGET_S = 0.5
 @click.command("watch")
 @click.argument("target", metavar="TARGET[:IMPLEMENTATION]")
 @click.option("--set", "sizes", multiple=True, metavar="NAME=NUMBER", help="Override a size. May be repeated.")
-@measuring_options(timeout_s=60.0, scope=" of each verdict, 0.5 unless set")
+@measuring_options(timeout_s=60.0, scope=" of each verdict", budget="0.5")
 @color_option
 @click.pass_obj
 def watch(plugins: Plugins, target: str, sizes: tuple[str, ...], measuring: Measuring) -> int:
@@ -30,6 +30,10 @@ def watch(plugins: Plugins, target: str, sizes: tuple[str, ...], measuring: Meas
 
     The processes stay warm between the verdicts, so that a verdict takes little more than its sampling. All files of
     the target's package are watched. Ctrl-C ends it, and keeps the bundle of the last verdict.
+
+    \b
+    Examples:
+      aiperf watch practice.softmax:kept_output
     """
     selection = _selection(plugins, target)
     folder = _folder_of(selection.target)

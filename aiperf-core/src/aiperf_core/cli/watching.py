@@ -27,9 +27,9 @@ from aiperf_core.render.summary import headline
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import TargetResult
 
-LOOK_EVERY_S = 0.05
+LOOK_EVERY_S = 0.02
 # An editor writes a file in parts: it must stay unchanged for this long.
-SETTLED_S = 0.1
+SETTLED_S = 0.04
 # Verdicts that stay on the screen.
 SHOWN = 5
 _SUFFIXES = (".py", ".cu", ".cuh", ".c", ".h", ".json", ".jsonl", ".toml")
@@ -83,6 +83,7 @@ class Watch:
     measure: the run of the present files, which writes its bundle to a folder. Raises `AiperfError` for files that
         cannot be measured.
     note: told of each run that has results.
+    between: called after each verdict, while a save is waited for.
     out: where the bundle of the last verdict is moved at the end; None for a new folder in `artifacts/runs`.
     """
 
@@ -94,6 +95,7 @@ class Watch:
     out: Path | None
     quiet: bool
     note: Callable[[BundleRun], None] = lambda _: None
+    between: Callable[[], None] = lambda: None
     _seen: deque[Text] = field(factory=lambda: deque(maxlen=SHOWN), init=False)
     _last: BundleRun | None = field(default=None, init=False)
     _folder: Path = field(factory=lambda: Path(tempfile.mkdtemp(prefix="aiperf-watch-")), init=False)
@@ -106,6 +108,7 @@ class Watch:
                 before = self.files.state()
                 self._once()
                 self._say(Text(f"watching {words(self.name)}; Ctrl-C ends", "dim"))
+                self.between()
                 changed = self.files.wait(before)
                 if not self.screen.terminal:
                     self._say(Text(f"saved: {', '.join(words(path.name) for path in changed[:3])}"))
@@ -124,14 +127,14 @@ class Watch:
                 with view:
                     code = run_to_end(run, None)
         except AiperfError as error:
-            self._show(None, Text(words(str(error)), "red"))
+            self._show(None, _at_present().append(words(str(error)), "red"))
             return
         if run.results:
             self._last = run
             self.note(run)
         if code == INTERRUPTED:
             raise KeyboardInterrupt
-        line = Text(time.strftime("%H:%M:%S "))
+        line = _at_present()
         if run.results:
             line.append_text(headline(run.results[-1], self.screen.look))
         self._show(run, line.append(f"  ({time.monotonic() - began:.1f} s)", "dim"))
@@ -141,21 +144,21 @@ class Watch:
         if self.screen.terminal:
             self.screen.console.clear()
         if run is not None and run.results:
-            if self.screen.terminal:
+            result = run.results[-1]
+            if self.screen.terminal and isinstance(result, TargetResult):
                 print_compact(self.screen, run.results, DEFAULT)
-                self._print_reasons(run)
+                self._print_reasons(result)
             else:
-                print_result(self.screen, run.results[-1])
+                print_result(self.screen, result)
         for earlier in self._seen if self.screen.terminal else ():
             self.screen.print_line(earlier)
         self.screen.print_line(line)
         self._seen.append(line)
 
-    def _print_reasons(self, run: BundleRun) -> None:
+    def _print_reasons(self, result: TargetResult) -> None:
         """Why rows are not believed, or were not compared."""
-        result = run.results[-1]
-        reasons = reasons_of(result, self.screen.look) if isinstance(result, TargetResult) else None
-        if reasons is not None and reasons.row_count:
+        reasons = reasons_of(result, self.screen.look)
+        if reasons.row_count:
             self.screen.print(reasons)
 
     def _say(self, line: Text) -> None:
@@ -174,6 +177,11 @@ class Watch:
         run.bundle = kept
         print_resume_hint(run)
         return ExitCode.OK
+
+
+def _at_present() -> Text:
+    """The beginning of the line of a verdict, or of an error in its place."""
+    return Text(time.strftime("%H:%M:%S "))
 
 
 @contextmanager

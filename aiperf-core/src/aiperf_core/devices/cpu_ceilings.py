@@ -5,15 +5,13 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from aiperf_core.devices.cpu import keep_freed_memory, last_level_cache_bytes
+from aiperf_core.devices.cpu import caches_bytes, keep_freed_memory
 from aiperf_core.devices.host import processor
 from aiperf_core.devices.measuring import Best, Form, Page, Shape, product_rate, quickest, shortest, wall
-from aiperf_core.devices.sysfs import size_bytes, text
 from aiperf_core.errors import AiperfError
 from aiperf_core.kernels import host_source
 
@@ -104,16 +102,6 @@ def _array_bytes() -> int:
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     size = min(max(128 << 20, _BEYOND_CACHES * caches_bytes()), free // _LARGEST_SHARE)
     return max(size // _ALIGNED, 1) * _ALIGNED
-
-
-def caches_bytes() -> int:
-    """Total size in bytes of the last-level caches of the CPUs that this process may use."""
-    found: dict[str, int] = {}
-    for cpu in os.sched_getaffinity(0):
-        folders = sorted(Path(f"/sys/devices/system/cpu/cpu{cpu}/cache").glob("index*"))
-        if folders:
-            found[text(folders[-1] / "shared_cpu_list")] = size_bytes(text(folders[-1] / "size"))
-    return sum(found.values()) or last_level_cache_bytes()
 
 
 def _float_products(dtype: torch.dtype, shape: Shape) -> Iterator[Form]:

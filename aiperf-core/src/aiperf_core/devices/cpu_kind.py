@@ -2,15 +2,21 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiperf_core.devices.device import DeviceKind, Found, Told
+from aiperf_core.devices.sysfs import CACHES, largest_cache_bytes
 
 if TYPE_CHECKING:
     import torch
 
+    from aiperf_core.devices.flush_bound import FlushBound
     from aiperf_core.devices.measuring import Page
     from aiperf_core.devices.timing import TimingDevice
+
+# Twice a smaller cache is written within some milliseconds.
+_LARGE_CACHE_BYTES = 64 << 20
 
 
 class CpuKind(DeviceKind):
@@ -35,6 +41,17 @@ class CpuKind(DeviceKind):
 
         return fill(page, whole)
 
+    def needs_flush_bound(self) -> bool:
+        """Where the kernel tells of a large cache."""
+        return largest_cache_bytes(Path(CACHES)) > _LARGE_CACHE_BYTES
+
+    def bound_flush(self) -> "FlushBound":
+        """By reads of memory that flushes of growing size displace."""
+        from aiperf_core.devices import cpu
+
+        cpu.keep_freed_memory()
+        return cpu.bound_flush()
+
     def preload(self) -> None:
         """Import the timing module."""
         from aiperf_core.devices import cpu  # noqa: F401
@@ -43,7 +60,7 @@ class CpuKind(DeviceKind):
         """Time by the monotonic clock."""
         from aiperf_core.devices.cpu import CpuDevice
 
-        return CpuDevice(working_set_bytes)
+        return CpuDevice(working_set_bytes, self.flush_bound)
 
     def join_ranks(self, timeout: timedelta) -> list[Callable[[], None]]:
         """Join the other ranks through gloo."""

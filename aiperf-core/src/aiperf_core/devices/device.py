@@ -17,6 +17,7 @@ from aiperf_core.targets import is_device
 if TYPE_CHECKING:
     import torch
 
+    from aiperf_core.devices.flush_bound import FlushBound
     from aiperf_core.devices.measuring import Page
     from aiperf_core.devices.telemetry import Telemetry
     from aiperf_core.devices.timing import TimingDevice
@@ -72,6 +73,7 @@ class DeviceKind:
         pin them and limit their memory.
     shares_memory: the judge refreshes the inputs where the worker's code reads them (see `create_memory`). Otherwise
         the worker's own process copies them, and untrusted code could keep the old values.
+    flush_bound: what `bound_flush` measured; set by the harness before `open`.
     has_ceilings: `fill_ceilings` works. Otherwise no row has a fraction of the speed of light.
     fingerprints: `time` takes `fingerprint`, a function that it calls with the result as soon as the stop of the clock
         is queued. The function queues a look at the output, so that no write after the stop goes unseen.
@@ -89,6 +91,7 @@ class DeviceKind:
     audited: ClassVar[bool] = False
     confines: ClassVar[bool] = False
     ranks: ClassVar[bool] = False
+    flush_bound: "FlushBound | None" = None
 
     # --- presence and telemetry
 
@@ -124,6 +127,14 @@ class DeviceKind:
 
         It is called for workloads of several ranks that declare `wire_bytes`, and for the whole page.
         """
+
+    def needs_flush_bound(self) -> bool:
+        """In the supervisor: whether a flush takes so long that `bound_flush` is called first. Default: no."""
+        return False
+
+    def bound_flush(self) -> "FlushBound":
+        """In a process of its own, if it is needed: measure how much a flush of the caches must write."""
+        raise NotImplementedError
 
     # --- in workers and the judge
 

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+CACHES = "/sys/devices/system/cpu/cpu0/cache"
 _UNITS = {"K": 10, "M": 20, "G": 30}
 
 
@@ -40,3 +41,8 @@ def size_bytes(size: str) -> int:
 def usable_cpu_folders(folder: Path) -> list[Path]:
     """The folders `cpu0`, `cpu1`, ... of the CPUs that this process may run on."""
     return [path for cpu in sorted(os.sched_getaffinity(0)) if (path := folder / f"cpu{cpu}").is_dir()]
+
+
+def largest_cache_bytes(folder: Path) -> int:
+    """The size of the largest cache in a folder such as `CACHES`; 0 when the kernel does not tell it."""
+    return max((size_bytes(text(file)) for file in folder.glob("index*/size")), default=0)

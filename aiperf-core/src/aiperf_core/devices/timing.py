@@ -75,8 +75,14 @@ class TimingDevice(Protocol):
         """Memory used since the reset; None for unknown figures. Called after the first call and the last."""
 
 
-def probe(read: Callable[[], Any], displace: Callable[[], Any], flush: Callable[[], Any], timed: Timer) -> Flush:
-    """Median times of a read: hot, displaced by other reads, and after a flush. `timed` returns seconds."""
+def probe(
+    read: Callable[[], Any],
+    displace: Callable[[], Any],
+    flush: Callable[[], Any],
+    timed: Timer,
+    typical: Callable[[list[float]], float] = statistics.median,
+) -> Flush:
+    """Typical times of a read: hot, displaced by other reads, and after a flush. `timed` returns seconds."""
     hot, cold, flushed = [], [], []
     for _ in range(_PROBES):
         read()
@@ -86,7 +92,7 @@ def probe(read: Callable[[], Any], displace: Callable[[], Any], flush: Callable[
         read()
         flush()
         flushed.append(timed(read))
-    return Flush(statistics.median(hot), statistics.median(cold), statistics.median(flushed))
+    return Flush(typical(hot), typical(cold), typical(flushed))
 
 
 def in_a_row(call: Callable[[], Any], calls: int) -> Callable[[], Any]:

@@ -8,7 +8,7 @@ from importlib.abc import ExecutionLoader
 from pathlib import Path
 from types import ModuleType
 
-from aiperf_core.errors import AiperfError, BenchmarkError
+from aiperf_core.errors import AiperfError, BenchmarkError, is_out_of_memory
 
 
 def execute(name: str, loader: ExecutionLoader) -> ModuleType:
@@ -23,12 +23,16 @@ def execute(name: str, loader: ExecutionLoader) -> ModuleType:
 
 @contextmanager
 def blamed_on(path: Path, what: str) -> Iterator[None]:
-    """Make `BenchmarkError`s, with the file and what was called, of what a user's code raises but lack of memory."""
+    """Make `BenchmarkError`s, with the file and what was called, of what a user's code raises."""
     try:
         yield
-    except (AiperfError, MemoryError):
+    except AiperfError:
         raise
     except Exception as error:
-        if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported here
-            raise
+        if is_out_of_memory(error):
+            first = (str(error).splitlines() or [type(error).__name__])[0]
+            raise BenchmarkError(
+                f"{path}: {what} needs more memory than a process of this run may take: {first}. "
+                "Use smaller sizes, or a machine with more memory."
+            ) from error
         raise BenchmarkError(f"{path}: {what} raised {type(error).__name__}: {error}") from error

@@ -15,7 +15,7 @@ from typing import Any
 from aiperf_core.benchmark import Benchmark
 from aiperf_core.candidate_format import CandidateFormat, Code
 from aiperf_core.cost import Cost
-from aiperf_core.errors import BenchmarkError
+from aiperf_core.errors import BenchmarkError, is_out_of_memory
 from aiperf_core.formats.execute import blamed_on, execute
 from aiperf_core.formats.text import python_text
 from aiperf_core.tolerance import fp32_reduction
@@ -115,7 +115,7 @@ def _benchmark(path: Path) -> Benchmark:
         with blamed_on(path, "making Model of get_init_inputs"):
             made_of = {"seed": seed, "init_inputs": _packed(_drawn(module.get_init_inputs, seed, device))}
             model = _make(module.Model, made_of, device)
-        weights = {name: one.detach().clone() for name, one in model.state_dict().items()}
+            weights = {name: one.detach().clone() for name, one in model.state_dict().items()}
         return {MADE_OF: {**made_of, "weights": weights}}
 
     def reference(**arguments: Any) -> Any:
@@ -123,9 +123,12 @@ def _benchmark(path: Path) -> Benchmark:
 
         given = [arguments[name] for name in names]
         if any(one.dtype == torch.float64 for one in pytree.tensors(arguments)):
-            # Models that name a dtype run in no other one.
-            with contextlib.suppress(RuntimeError):
-                return _answer(module.Model, arguments, given, torch.float64)
+            with blamed_on(path, "Model in float64"):
+                try:
+                    return _answer(module.Model, arguments, given, torch.float64)
+                except RuntimeError as error:  # models that name a dtype run in no other one
+                    if is_out_of_memory(error):
+                        raise
             given = [_as(one, example) for one, example in zip(given, examples, strict=True)]
         with blamed_on(path, "Model"):
             return _answer(module.Model, arguments, given, torch.get_default_dtype())

@@ -86,7 +86,7 @@ def read(folder: Path) -> Profile:
     if isinstance(version, int) and version > PROFILE_VERSION:
         raise BundleError(
             f"'{path}' was written by a newer aiperf; its format is {version}, and this aiperf reads up to "
-            f"{PROFILE_VERSION}. Upgrade: pip install --upgrade aiperf-core"
+            f"{PROFILE_VERSION}. Upgrade aiperf-core."
         )
     try:
         return structure.structure(found, Profile)

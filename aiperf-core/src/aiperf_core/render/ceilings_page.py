@@ -10,10 +10,11 @@ from aiperf_core import units
 from aiperf_core.devices.ceiling_figures import figures, of_datasheet
 from aiperf_core.measurements import Ceilings
 from aiperf_core.names import words
-from aiperf_core.render.grid import GAP, Column, Line, draw, heading, widths
+from aiperf_core.render.grid import GAP, Column, Line, draw, fold, heading, total, widths
 from aiperf_core.render.look import Look
 
 Printer = Callable[[float], str]
+HOW_AT_LEAST = 16  # least width of the last column
 
 _TRANSFERS = {
     "pinned_to_device": "pinned host to device",
@@ -65,6 +66,10 @@ def render(ceilings: Ceilings, look: Look, width: int) -> RenderableType:
     columns.append(Column(("how",)))
     if not fractions:
         groups = [(title, [[*line[:2], line[4]] for line in rows]) for title, rows in groups]
+    left = width - GAP - total(columns[:-1], [line[:-1] for _, rows in groups for line in rows])
+    groups = [
+        (title, [[*line[:-1], _how(line[-1][0], max(left, HOW_AT_LEAST))] for line in rows]) for title, rows in groups
+    ]
     wide = widths(columns, [line for _, rows in groups for line in rows])
     parts: list[RenderableType] = [*_title(ceilings, look, width), Text()]
     for number, (title, rows) in enumerate(groups):
@@ -124,6 +129,11 @@ def _line(label: str, key: str, value: float, ceilings: Ceilings, fractions: dic
     ]
 
 
+def _how(text: Text, width: int) -> list[Text]:
+    """How a figure was measured, on lines of at most this width."""
+    return [Text(part, text.style) for line in _wrapped(text.plain, width) or [""] for part in fold(line, width)]
+
+
 def label_of(key: str) -> str:
     """What a figure is called in print."""
     name, _, part = key.partition(".")
@@ -168,4 +178,4 @@ def _footer(ceilings: Ceilings, width: int) -> Iterable[Text]:
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent * 2)
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent * 2, break_on_hyphens=False)

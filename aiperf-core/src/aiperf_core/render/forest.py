@@ -13,6 +13,7 @@ from aiperf_core import units
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
 from aiperf_core.render import marks
+from aiperf_core.render.layout import EDGE, NARROW, STACKED, WIDE, Ticks, heading
 from aiperf_core.render.svg import (
     Path,
     Picture,
@@ -27,17 +28,11 @@ from aiperf_core.render.svg import (
     text_width,
 )
 
-WIDE, NARROW = 720.0, 340.0
-STACKED = 560.0
-EDGE = 12.0
 LANE, TALL = 20.0, 36.0  # height of a line, beside and below its name
-HEAD = 40.0  # with a title
 AXIS = 40.0
 MOST = 60  # lines; of more, those farthest from the reference are drawn
 LONGEST = 240.0  # width of a name
 TIP = 300  # letters
-
-Ticks = Callable[[Scale, int], Sequence[tuple[float, str]]]
 
 
 @frozen(kw_only=True)
@@ -49,7 +44,8 @@ class Line:
     verdict: its word; it decides the form of the mark. Other words are shown, and have the form of `MEASURED`.
     reason: why there is no figure.
     group: a heading above the lines of one group.
-    kind: classes of the mark and of the line without a verdict.
+    look: form and classes of the mark without a verdict.
+    strong: whether the name stands out.
     href: where the mark leads.
     """
 
@@ -61,7 +57,8 @@ class Line:
     verdict: str = field(default="", converter=words)
     reason: str = field(default="", converter=words)
     group: str = field(default="", converter=words)
-    kind: str = "s0"
+    look: tuple[str, str] = ("circle", "mark s0")
+    strong: bool = False
     href: str = ""
 
     @property
@@ -87,6 +84,7 @@ class Frame:
     floor: the smallest relative difference from the reference that matters; drawn as a band.
     wide: the width of the picture.
     titled: whether the picture has its title within.
+    stems: whether a line leads from the reference to each mark.
     """
 
     title: str
@@ -98,6 +96,7 @@ class Frame:
     floor: float = 0.0
     wide: float = WIDE
     titled: bool = True
+    stems: bool = False
     kind: str = "forest"
 
 
@@ -178,24 +177,24 @@ def draw(lines: Sequence[Line], frame: Frame) -> Picture:
     """The picture. More than `MOST` lines are thinned to those farthest from the reference, which a note says."""
     kept = _kept(lines, frame.reference)
     stacked = frame.wide < STACKED
-    top = HEAD if frame.titled else 8.0
+    shapes, top = heading(frame.title, (), frame.wide) if frame.titled else ([], 8.0)
     names, figures = _columns(kept, frame.wide)
     left, right = (EDGE + 4, frame.wide - EDGE - 4) if stacked else (names, frame.wide - EDGE - figures - 10)
     x = frame.scale(left, right)
     lane = TALL if stacked else LANE
     rows, bottom = _places(kept, top, lane)
-    shapes = [*_title(frame), *_background(frame, x, top, bottom)]
+    shapes += _background(frame, x, top, bottom)
     shapes += axis_below(x, top, bottom, frame.ticks(x, 4 if stacked else 6), "")
-    shapes.append(Text(x.right, bottom + 27, shortened(frame.axis, frame.wide - 2 * EDGE, 10), "note", "end"))
+    shapes.append(Text(x.right, bottom + 27, shortened(frame.axis, frame.wide - 2 * EDGE), "note", "end"))
     if frame.reference is not None and x.low <= frame.reference <= x.high:
         shapes.append(line(x(frame.reference), top, x(frame.reference), bottom, "one", "no difference"))
     for what, y in rows:
         if isinstance(what, str):
             shapes.append(Text(EDGE, y + 14, shortened(what, (frame.wide - 2 * EDGE) / 1.15), "strong"))
         elif stacked:
-            shapes += _below_its_name(what, x, y, frame.wide)
+            shapes += _below_its_name(what, x, y, frame)
         else:
-            shapes += _beside_its_name(what, x, y, names, frame.wide)
+            shapes += _beside_its_name(what, x, y, names, frame)
     if not kept:
         shapes.append(Text((left + right) / 2, top + 16, "no figures to draw", "label", "middle"))
     if len(kept) < len(lines):
@@ -203,12 +202,6 @@ def draw(lines: Sequence[Line], frame: Frame) -> Picture:
         shapes.append(Text(EDGE, bottom + AXIS, more, "note"))
         bottom += 14
     return Picture(frame.wide, bottom + AXIS, frame.title, frame.message, shapes, frame.kind)
-
-
-def _title(frame: Frame) -> list[Shape]:
-    if not frame.titled:
-        return []
-    return [Text(EDGE, 24, shortened(frame.title, (frame.wide - 2 * EDGE) / 1.15, 15), "title")]
 
 
 def _kept(lines: Sequence[Line], reference: float | None) -> list[Line]:
@@ -223,7 +216,7 @@ def _kept(lines: Sequence[Line], reference: float | None) -> list[Line]:
 def _columns(lines: Sequence[Line], wide: float) -> tuple[float, float]:
     """Where names end, and how wide the texts of figures are."""
     names = min(LONGEST, max([text_width(one.name[:80]) for one in lines], default=0.0)) + EDGE + 10
-    figures = max([text_width(_told(one), 10) for one in lines], default=0.0)
+    figures = max([text_width(_told(one)) for one in lines], default=0.0)
     return names, min(figures, wide * 0.36)
 
 
@@ -238,6 +231,7 @@ def _places(lines: Sequence[Line], top: float, lane: float) -> tuple[list[tuple[
     y, group = top, ""
     for one in lines:
         if has_groups and one.group != group:
+            y += 8.0 if rows else 0.0
             rows.append((one.group, y))
             y, group = y + 20.0, one.group
         rows.append((one, y))
@@ -255,31 +249,35 @@ def _background(frame: Frame, x: Scale, top: float, bottom: float) -> list[Shape
     return [Path(corners, "floor", closed=True, title=told)]
 
 
-def _beside_its_name(one: Line, x: Scale, top: float, names: float, wide: float) -> list[Shape]:
-    y = top + LANE / 2 + 3
-    shapes: list[Shape] = [Text(EDGE, y + 4, shortened(one.name, names - EDGE - 8), "label")]
+def _beside_its_name(one: Line, x: Scale, top: float, names: float, frame: Frame) -> list[Shape]:
+    y, wide = top + LANE / 2 + 3, frame.wide
+    kind = "label strong" if one.strong else "label"
+    shapes: list[Shape] = [Text(EDGE, y + 4, shortened(one.name, names - EDGE - 8, keeps_end=True), kind)]
     if not one.is_drawn:
-        return [*shapes, Text(names, y + 4, shortened(one.reason or "not measured", wide - names - EDGE, 10), "note")]
-    told = Text(wide - EDGE, y + 4, shortened(_told(one), wide * 0.36, 10), "tick", "end")
-    return [*shapes, *_interval(one, x, y), told]
+        return [*shapes, Text(names, y + 4, shortened(one.reason or "not measured", wide - names - EDGE), "note")]
+    told = Text(wide - EDGE, y + 4, shortened(_told(one), wide * 0.36), "label", "end")
+    return [*shapes, *_interval(one, x, y, frame), told]
 
 
-def _below_its_name(one: Line, x: Scale, top: float, wide: float) -> list[Shape]:
-    """The name, the figure and the verdict above the interval."""
+def _below_its_name(one: Line, x: Scale, top: float, frame: Frame) -> list[Shape]:
+    """The name, the figure and the verdict above the interval. The figure may take the room that the name leaves."""
+    wide = frame.wide
     told = _told(one) if one.is_drawn else one.reason or "not measured"
-    told = shortened(told, 0.62 * wide, 10)
-    name = shortened(one.name, wide - 3 * EDGE - text_width(told, 10))
+    told = shortened(told, max(0.62 * wide, wide - 3 * EDGE - text_width(one.name)))
+    name = shortened(one.name, wide - 3 * EDGE - text_width(told), keeps_end=True)
     shapes: list[Shape] = [
-        Text(EDGE, top + 14, name, "name"),
-        Text(wide - EDGE, top + 14, told, "tick" if one.is_drawn else "note", "end"),
+        Text(EDGE, top + 14, name, "strong" if one.strong else "name"),
+        Text(wide - EDGE, top + 14, told, "label" if one.is_drawn else "note", "end"),
     ]
-    return [*shapes, *(_interval(one, x, top + 25) if one.is_drawn else [])]
+    return [*shapes, *(_interval(one, x, top + 25, frame) if one.is_drawn else [])]
 
 
-def _interval(one: Line, x: Scale, y: float) -> list[Shape]:
+def _interval(one: Line, x: Scale, y: float, frame: Frame) -> list[Shape]:
     assert one.value is not None
-    form, kind = marks.VERDICTS.get(one.verdict, ("circle", f"mark {one.kind}"))
+    form, kind = marks.VERDICTS.get(one.verdict, one.look)
     shapes: list[Shape] = []
+    if frame.stems and frame.reference is not None:
+        shapes.append(line(x(frame.reference), y, x(one.value), y, "stem"))
     if one.ends:
         shapes.append(line(x(one.ends[0]), y, x(one.ends[1]), y, f"whisker {kind.split()[-1]}"))
     tip = f"{one.name[:TIP]}: {_told(one)}"

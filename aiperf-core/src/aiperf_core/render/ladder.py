@@ -1,22 +1,17 @@
-"""The ladder of a target: the stored figure of each implementation on one scale, the baseline at 1."""
+"""The ladder of a target: the stored figure of each implementation on one scale, the baseline at 1, as a forest."""
 
 from collections.abc import Sequence
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
-from aiperf_core.render import marks
-from aiperf_core.render.svg import Path, Picture, Scale, Shape, Text, axis_below, line, log_scale, mark, shortened
-from aiperf_core.render.svg import text_width as width_of
+from aiperf_core.render import forest, marks
+from aiperf_core.render.layout import EDGE
+from aiperf_core.render.svg import Picture, Scale, log_scale, shortened
 
 WIDE = 360.0  # readable on a telephone without a second layout
-EDGE = 8.0
-LANE = 34.0  # height of a rung
-NAME, BAR = 15.0, 26.0  # of the text and of the mark, below the top of a rung
-TITLE = 22.0  # height of the title
-AXIS = 32.0
-STEEP = 4.0  # ratio of the ends of a scale, below which powers give fewer than two ticks
+TICKS = 5
 NO_FIGURE = "no stored figure"
 
 
@@ -37,30 +32,26 @@ class Rung:
 def draw(rungs: Sequence[Rung], metric: str, title: str) -> Picture:
     """The picture of a ladder under its title, in the order of the rungs. `metric` is `speedup` or `memory`."""
     measured = [rung.ratio for rung in rungs if rung.ratio]
-    scale = _scale(measured)
     best = _best(rungs)
-    bottom = TITLE + LANE * len(rungs) + 6
-    ticks = [(tick, f"{tick:g}x") for tick in _ticks(scale)]
-    shapes: list[Shape] = axis_below(scale, TITLE, bottom, ticks, _axis(rungs, metric))
-    shapes.append(line(scale(1), TITLE, scale(1), bottom, "one"))
-    shapes.append(Text(EDGE, 14, shortened(title, WIDE - 2 * EDGE), "strong"))
     colours = marks.colours((rung.name, rung.role) for rung in rungs)
-    for index, rung in enumerate(rungs):
-        kind = "best" if rung is best else rung.role
-        shapes += _rung(rung, TITLE + LANE * index, scale, kind, colours[rung.name])
     each = ", ".join(f"{rung.name} {_words(rung)}" for rung in rungs)
-    alt = f"{metric} relative to the baseline: {each}"
-    return Picture(WIDE, bottom + AXIS, title, alt, shapes, "figure ladder")
+    frame = forest.Frame(
+        title=title,
+        message=f"{metric} relative to the baseline: {each}",
+        axis=_axis(rungs, metric),
+        scale=lambda left, right: _scale(measured, left, right),
+        ticks=lambda scale, _: [(tick, f"{tick:g}x") for tick in forest.ratio_ticks(scale, TICKS)],
+        reference=1.0,
+        wide=WIDE,
+        stems=True,
+        kind="figure ladder",
+    )
+    return forest.draw([_line(rung, rung is best, colours[rung.name]) for rung in rungs], frame)
 
 
-def _scale(measured: Sequence[Estimate]) -> Scale:
+def _scale(measured: Sequence[Estimate], left: float, right: float) -> Scale:
     low, high = min(one.low for one in measured), max(one.high for one in measured)
-    return log_scale(min(low / 1.1, 0.9), max(high * 1.1, 1.2), EDGE, WIDE - EDGE)
-
-
-def _ticks(scale: Scale) -> list[float]:
-    """Round values: powers and their parts, or equal steps where the scale is too short for these."""
-    return (evolve(scale, log=False) if scale.high < STEEP * scale.low else scale).ticks(5)
+    return log_scale(min(low / 1.1, 0.9), max(high * 1.1, 1.2), left, right)
 
 
 def _best(rungs: Sequence[Rung]) -> Rung | None:
@@ -72,26 +63,23 @@ def _best(rungs: Sequence[Rung]) -> Rung | None:
 def _axis(rungs: Sequence[Rung], metric: str) -> str:
     base = next((rung.name for rung in rungs if rung.role == "baseline"), "the baseline")
     figure = "speedup over" if metric == "speedup" else "peak memory divided into that of"
-    return shortened(f"{figure} {base}, logarithmic", WIDE - 2 * EDGE, 10)
+    return shortened(f"{figure} {base}, logarithmic", WIDE - 2 * EDGE)
 
 
-def _rung(rung: Rung, top: float, scale: Scale, kind: str, colour: str) -> list[Shape]:
-    shown = _words(rung)
-    name = shortened(rung.name, WIDE - 3 * EDGE - width_of(shown))
-    shapes: list[Shape] = [
-        Text(EDGE, top + NAME, name, "strong" if kind == "best" else "name"),
-        Text(WIDE - EDGE, top + NAME, shown, "label", "end"),
-    ]
-    if rung.ratio is None:
-        return shapes
-    y = top + BAR
-    shapes.append(line(scale(1), y, scale(rung.ratio.value), y, "stem"))
-    if rung.ratio.low < rung.ratio.high:
-        shapes.append(Path([(scale(rung.ratio.low), y), (scale(rung.ratio.high), y)], f"range {colour}"))
-    form, looks = marks.form_of(kind)
-    interval = units.ratio_estimate(rung.ratio)
-    title = rung.name if rung.role == "baseline" else f"{rung.name}: {interval.value} {interval.interval}"
-    return [*shapes, mark(scale(rung.ratio.value), y, 4, form, f"{looks} {colour}", title)]
+def _line(rung: Rung, is_best: bool, colour: str) -> forest.Line:
+    form, looks = marks.form_of("best" if is_best else rung.role)
+    ratio = rung.ratio
+    has_interval = ratio is not None and ratio.low < ratio.high
+    return forest.Line(
+        name=rung.name,
+        value=ratio.value if ratio else None,
+        low=ratio.low if ratio and has_interval else None,
+        high=ratio.high if ratio and has_interval else None,
+        told=(_words(rung), ""),
+        reason=_words(rung),
+        look=(form, f"{looks} {colour}"),
+        strong=is_best,
+    )
 
 
 def _words(rung: Rung) -> str:

@@ -19,6 +19,7 @@ from aiperf_core.render import ladder
 from aiperf_core.render.docstring import parts
 from aiperf_core.render.ladder import Rung
 from aiperf_core.render.svg import Picture
+from aiperf_core.results.hardware import is_gpu
 from aiperf_core.stats import expectations
 from aiperf_core.stats.expectations import Expectation, MeasuredRun, Page, Source
 from aiperf_core.targets import InstalledTarget
@@ -47,7 +48,7 @@ class Stored:
     @property
     def device(self) -> str:
         """The kind of device that was measured."""
-        return "cuda" if expectations.is_gpu(self.hardware) else "cpu"
+        return "cuda" if is_gpu(self.hardware) else "cpu"
 
     @property
     def date(self) -> str:
@@ -158,7 +159,7 @@ def _rung(one: Implementation, found: Expectation | None) -> Rung:
 
 
 def _provenance(hardware: str, run: MeasuredRun, one: Expectation) -> str:
-    sizes = " ".join(f"{name}={units.parameter(value)}" for name, value in one.sizes.items())
+    sizes = units.parameters(one.sizes)
     versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
     tier = f", tier {run.tier}" if run.tier else ""
     git = f"; git {run.git[:12]}" if run.git else ""
@@ -178,7 +179,7 @@ def _cell(text: str) -> str:
 
 def contents(targets: Iterable[InstalledTarget]) -> str:
     """A table of targets: name, devices, aim and summary."""
-    rows = ["| target | devices | aim | lesson |", "| --- | --- | --- | --- |"]
+    rows = ["| target | devices | goal | lesson |", "| --- | --- | --- | --- |"]
     for one in targets:
         link = f"[`{one.name}`](#{_anchor(one.name)})"
         rows.append(f"| {link} | {', '.join(one.devices)} | {one.goal} | {_cell(_plain(one.summary))} |")

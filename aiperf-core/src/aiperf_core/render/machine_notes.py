@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from aiperf_core import units
 from aiperf_core.names import words
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import LABEL, Look
@@ -75,8 +76,12 @@ def _load(findings: Sequence[Finding]) -> str:
     busy = _highest(one.evidence.get("background_median") for one in findings)
     steal = _highest(one.evidence.get("steal_median") for one in findings)
     said = [
-        *([f"other processes kept up to {busy:.0%} of the processors busy"] if busy else []),
-        *([f"the hypervisor took up to {steal:.1%} of the processors' time for its other guests"] if steal else []),
+        *([f"other processes kept up to {units.percent(busy)} of the processors busy"] if busy else []),
+        *(
+            [f"the hypervisor took up to {units.percent(steal)} of the processors' time for its other guests"]
+            if steal
+            else []
+        ),
     ]
     return "; ".join(said or dict.fromkeys(words(one.message) for one in findings))
 

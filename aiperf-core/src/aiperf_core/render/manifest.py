@@ -89,5 +89,9 @@ def _software(manifest: Manifest) -> str:
     ours = {name: version for name, version in manifest.packages.items() if name in ("torch", "triton")}
     plugins = {one["distribution"]: one["version"] for one in manifest.plugins if "set_aside" not in one}
     plugins.pop("aiperf-core", None)
-    named = [f"aiperf {manifest.aiperf}", *(f"{name} {version}" for name, version in {**plugins, **ours}.items())]
+    # Packages of one repository have one version.
+    same = [name.removeprefix("aiperf-") for name, version in plugins.items() if version == manifest.aiperf]
+    others = {name: version for name, version in plugins.items() if version != manifest.aiperf}
+    named = [f"aiperf {manifest.aiperf}" + (f" ({', '.join(same)})" if same else "")]
+    named += (f"{name} {version}" for name, version in {**others, **ours}.items())
     return ", ".join([*named, manifest.machine.python])

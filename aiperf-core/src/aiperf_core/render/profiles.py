@@ -41,7 +41,7 @@ def render_missing(missing: NotProfiled, look: Look) -> RenderableType:
 
 
 def _title(profile: Profile, look: Look) -> Text:
-    sizes = " ".join(f"{words(name)}={units.parameter(value)}" for name, value in profile.params.items())
+    sizes = words(units.parameters(profile.params))
     row = f" ({profile.in_a_row} in a row)" if profile.in_a_row > 1 else ""
     calls = f"{profile.calls:,} calls{row}" if profile.calls > 1 else "1 call"
     rest = f" {look.dot} ".join(("", profile.tool, profile.device, sizes, calls))

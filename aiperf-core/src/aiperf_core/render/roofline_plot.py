@@ -1,16 +1,16 @@
 """The picture of a roofline: axes, roofs, and a mark with a name for each implementation."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aiperf_core import units
 from aiperf_core.render import svg
 from aiperf_core.render.labels import GAP, Box, Label, around, place
+from aiperf_core.render.layout import WIDE, heading
 from aiperf_core.render.marks import FORMS, form_of
 from aiperf_core.render.roofline import Mark, Panel
 from aiperf_core.render.svg import Picture, Scale, Shape, Text, log_scale, text_width
 
-WIDE, NARROW = 720.0, 360.0  # of the picture; narrow for a telephone
 HIGH = 350.0  # of the plane within it
 LEFT, RIGHT, TOP = 66.0, 12.0, 44.0  # space around the plane
 LABEL = 13.0  # height of a label
@@ -18,21 +18,23 @@ LONGEST = 260.0  # width of a label
 NAMED = 24  # labels; more would cover each other
 
 
-def draw(panels: Sequence[Panel], title: str = "", wide: float = WIDE) -> Picture:
+# From a mark to the address where its row is shown.
+Link = Callable[[Mark], str]
+
+
+def draw(panels: Sequence[Panel], title: str = "", wide: float = WIDE, link: Link | None = None) -> Picture:
     """The rooflines of devices below each other, under a title. `wide` is the width of the picture."""
-    shapes: list[Shape] = [Text(12, 22, svg.shortened(title, wide - 24, 15), "title")] if title else []
-    bottom = 30.0 if title else 0.0
+    shapes, bottom = heading(title, (), wide) if title else ([], 0.0)
     for panel in panels:
-        drawn, bottom = _panel(panel, bottom, wide)
+        drawn, bottom = _panel(panel, bottom, wide, link)
         shapes += drawn
     told = [_told(mark) for panel in panels for mark in panel.marks]
     more = f"; and {len(told) - NAMED} more" if len(told) > NAMED else ""
     devices = ", ".join(panel.device for panel in panels)
-    kind = "roof" if wide == WIDE else "roof narrow"
-    return Picture(wide, bottom, f"roofline of {devices}", f"{'; '.join(told[:NAMED])}{more}", shapes, kind)
+    return Picture(wide, bottom, f"roofline of {devices}", f"{'; '.join(told[:NAMED])}{more}", shapes, "roof")
 
 
-def _panel(panel: Panel, top: float, wide: float) -> tuple[list[Shape], float]:
+def _panel(panel: Panel, top: float, wide: float, link: Link | None) -> tuple[list[Shape], float]:
     """The roofs of a device with the marks below them, and the bottom of the panel."""
     x, y = _plane(panel, top + TOP, wide)
     device = svg.shortened(f"{panel.device}, ceilings of {panel.measured[:10]}", wide - 24)
@@ -48,7 +50,9 @@ def _panel(panel: Panel, top: float, wide: float) -> tuple[list[Shape], float]:
         form, kind = form_of(mark.kind)
         colour = colours[mark.target] if len(colours) > 1 else mark.colour
         radius = 5 if mark.kind == "best" else 4
-        shapes.append(svg.mark(*_at(mark, x, y), radius, form, f"{kind} {colour}", _told(mark)))
+        shapes.append(
+            svg.mark(*_at(mark, x, y), radius, form, f"{kind} {colour}", _told(mark), link(mark) if link else "")
+        )
     key, bottom = svg.legend(_legend(panel.marks), x.left, x.right, y.left + 34)
     return [*shapes, *names, *key], bottom + 6
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from aiperf_core.names import words
 from aiperf_core.render.links import local
@@ -16,6 +16,7 @@ from aiperf_core.render.ticks import linear, logarithmic
 
 # Figures of a bundle may have any size; values beyond these limits stand at the end of their axis.
 SMALLEST, LARGEST = 1e-150, 1e150
+MOST_LETTERS, MOST_OF_ALT = 300, 5000  # of a title; of the text that says what a picture shows
 
 # Colours that tell series apart, most of Okabe and Ito for any kind of colour vision; the darker colours first.
 _SERIES = ("#0072b2", "#d55e00", "#009e73", "#8f5b9e", "#b8860b", "#56b4e9", "#cc79a7", "#882255", "#7f9a00", "#4d4d4d")
@@ -71,8 +72,8 @@ _OWNERS: Mapping[str, str] = {
 }
 _COLOURS = {name: colour for colour, names in _OWNERS.items() for name in names.split()}
 _CLASSES: Mapping[str, Mapping[str, str]] = {
-    "tick": {"fill": "quiet", "font-size": "10px"},
-    "note": {"fill": "quiet", "font-size": "10px"},
+    "tick": {"fill": "quiet"},
+    "note": {"fill": "quiet"},
     "label": {"fill": "quiet"},
     "strong": {"fill": "ink", "font-weight": "700"},
     "title": {"font-size": "15px", "font-weight": "700"},
@@ -93,8 +94,11 @@ _CLASSES: Mapping[str, Mapping[str, str]] = {
     "base": {"stroke": "line"},
     "range": {"stroke-width": "4", "stroke-linecap": "round", "opacity": ".5"},
     "ridge": {"fill": "own", "fill-opacity": ".3"},
+    "area": {"fill": "accent", "stroke": "none", "fill-opacity": "0"},
     "floor": {"fill": "faint", "stroke": "none"},
     "series": {"stroke-width": "1.2"},
+    "course": {"stroke-width": "1.5"},
+    "front": {"stroke-width": "1.5", "opacity": ".6"},
     "mark": {"stroke": "page", "stroke-width": "1", "fill": "own"},
     "hollow": {"stroke": "own", "stroke-width": "1.5", "fill": "page"},
     "open": {"stroke": "own", "stroke-width": "1.5", "fill": "none"},
@@ -200,22 +204,22 @@ def log_scale(low: float, high: float, left: float, right: float) -> Scale:
 
 
 def axis_below(scale: Scale, top: float, bottom: float, ticks: Sequence[tuple[float, str]], title: str) -> list[Shape]:
-    """A horizontal axis: grid lines, a label below each, and below the labels what the axis shows. 30 pixels high."""
+    """A horizontal axis: grid lines, a label below each, and below the labels what the axis shows, if that is given."""
     shapes: list[Shape] = []
     for value, label in ticks:
-        x, half = scale(value), text_width(label, 10) / 2
+        x, half = scale(value), text_width(label) / 2
         anchor = "start" if x - half < scale.left - 8 else "end" if x + half > scale.right + 8 else "middle"
         shapes += [line(x, top, x, bottom, "grid"), Text(x, bottom + 14, label, "tick", anchor)]
-    return [*shapes, Text(scale.right, bottom + 27, title, "note", "end")]
+    return [*shapes, *([Text(scale.right, bottom + 27, title, "note", "end")] if title else [])]
 
 
 def axis_left(scale: Scale, left: float, right: float, ticks: Sequence[tuple[float, str]], title: str) -> list[Shape]:
-    """An upright axis: grid lines, a label at the left of each, and above them what the axis shows."""
+    """An upright axis: grid lines, a label at the left of each, and above them what it shows, where that is given."""
     shapes: list[Shape] = []
     for value, label in ticks:
         y = scale(value)
         shapes += [line(left, y, right, y, "grid"), Text(left - 6, y + 4, label, "tick", "end")]
-    return [*shapes, Text(left - 6, scale.right - 8, title, "note", "end")]
+    return [*shapes, *([Text(left - 6, scale.right - 8, title, "note", "end")] if title else [])]
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str, title: str = "") -> Shape:
@@ -224,7 +228,7 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str, title: str = "")
 
 
 def mark(x: float, y: float, radius: float, form: str, kind: str, title: str = "", href: str = "") -> Shape:
-    """A mark: a `circle`, `diamond`, `triangle`, `down` (a triangle on its tip), `square` or `cross`."""
+    """A mark: a `circle`, `diamond`, `triangle`, `down` (a triangle on its tip), `square`, `cross` or `line`."""
     if form == "circle":
         return Dot(x, y, radius, kind, title, href)
     corners = {
@@ -232,6 +236,7 @@ def mark(x: float, y: float, radius: float, form: str, kind: str, title: str = "
         "triangle": ((0, -1.2), (1.15, 0.9), (-1.15, 0.9)),
         "down": ((0, 1.2), (1.15, -0.9), (-1.15, -0.9)),
         "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+        "line": ((-1.5, -0.3), (1.5, -0.3), (1.5, 0.3), (-1.5, 0.3)),
         "cross": ((-1.1, -1.1), (0, -0.4), (1.1, -1.1), (0.4, 0), (1.1, 1.1), (0, 0.4), (-1.1, 1.1), (-0.4, 0)),
     }[form]
     return Path([(x + dx * radius, y + dy * radius) for dx, dy in corners], kind, closed=True, title=title, href=href)
@@ -258,16 +263,26 @@ def text_width(text: str, size: float = 11.0) -> float:
     return size * (0.63 * len(text) - 0.28 * narrow + 0.3 * wide)
 
 
-def shortened(name: str, width: float, size: float = 11.0) -> str:
-    """A name that fits into a width; its end is left out where it must be."""
+def shortened(name: str, width: float, size: float = 11.0, *, keeps_end: bool = False) -> str:
+    """A name that fits into a width.
+
+    Its end is left out where it must be, or its middle where the ends of names tell them apart.
+    """
     # The narrowest letter takes 0.35 of the size: more letters than these never fit.
-    name = words(name[: 4 * int(width / size) + 64])
+    most = 4 * int(width / size) + 64
+    name = words(f"{name[:most]}{name[-most:]}" if keeps_end and len(name) > 2 * most else name[:most])
     if text_width(name, size) <= width:
         return name
-    name = name[: int(width / (0.35 * size)) + 1]
-    while len(name) > 3 and text_width(f"{name}…", size) > width:
-        name = name[:-1]
-    return f"{name}…"
+    letters = min(len(name), int(width / (0.35 * size)) + 1)
+    while letters > 3 and text_width(_without_middle(name, letters, keeps_end), size) > width:
+        letters -= 1
+    return _without_middle(name, letters, keeps_end)
+
+
+def _without_middle(name: str, letters: int, keeps_end: bool) -> str:
+    """Shorten a name: keep its first letters, or one third of them from its start and two thirds from its end."""
+    last = letters - letters // 3 if keeps_end else 0
+    return f"{name[: letters - last]}…{name[len(name) - last :]}"
 
 
 # --- SVG
@@ -298,37 +313,43 @@ def _svg(picture: Picture, attributes: Markup, before: Markup | str = "") -> Mar
         number(picture.width),
         number(picture.height),
         "group" if has_links else "img",
-        picture.title,
-        picture.alt,
+        brief(picture.title),
+        brief(picture.alt, MOST_OF_ALT),
         before,
-        Markup("").join(map(_drawn, picture.shapes)),
+        Markup("".join(map(_drawn, picture.shapes))),
     )
 
 
-def _drawn(shape: Shape) -> Markup:
+def _drawn(shape: Shape) -> str:
+    """The shape as markup, without a template: a picture may have thousands."""
+    kind = escape(shape.kind)
     match shape:
         case Dot():
-            place = map(number, (shape.x, shape.y, shape.radius))
-            drawn = Markup('<circle class="{}" cx="{}" cy="{}" r="{}"/>').format(shape.kind, *place)
+            drawn = f'<circle class="{kind}" cx="{number(shape.x)}" cy="{number(shape.y)}" r="{number(shape.radius)}"/>'
         case Path():
             steps = " ".join(f"{number(x)} {number(y)}" for x, y in shape.points)
-            drawn = Markup('<path class="{}" d="M{}{}"/>').format(shape.kind, steps, "Z" if shape.closed else "")
+            drawn = f'<path class="{kind}" d="M{steps}{"Z" if shape.closed else ""}"/>'
         case Text():
             x, y = number(shape.x), number(shape.y)
-            where = Markup('x="{}" y="{}"').format(x, y)
+            where = f'x="{x}" y="{y}"'
             if shape.turned:
-                where += Markup(' transform="rotate({} {} {})"').format(number(-shape.turned), x, y)
+                where += f' transform="rotate({number(-shape.turned)} {x} {y})"'
             if shape.anchor != "start":
-                where += Markup(' text-anchor="{}"').format(shape.anchor)
-            drawn = Markup('<text class="{}" {}>{}</text>').format(shape.kind, where, shape.content)
-    if shape.title:
-        drawn = Markup("<g><title>{}</title>{}</g>").format(shape.title, drawn)
+                where += f' text-anchor="{escape(shape.anchor)}"'
+            drawn = f'<text class="{kind}" {where}>{escape(shape.content)}</text>'
+    title = escape(brief(shape.title))
+    if title:
+        drawn = f"<g><title>{title}</title>{drawn}</g>"
     if not isinstance(shape, Text) and shape.href:
         # By keyboard a reader follows the same links in the table of the picture.
-        drawn = Markup('<a href="{}" tabindex="-1" aria-label="{}">{}</a>').format(
-            shape.href, shape.title or shape.href, drawn
-        )
+        href = escape(shape.href)
+        drawn = f'<a href="{href}" tabindex="-1" aria-label="{title or href}">{drawn}</a>'
     return drawn
+
+
+def brief(text: str, most: int = MOST_LETTERS) -> str:
+    """A text that a reader can read to its end: names come from bundles, and one may have any length."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def number(value: float) -> str:

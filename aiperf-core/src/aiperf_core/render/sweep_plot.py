@@ -4,20 +4,21 @@ The parameter with the most values is the horizontal axis; each combination of t
 share their scales. Rows that are not believed are left out, and the line of their implementation has a gap there.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
-from aiperf_core.render import svg
-from aiperf_core.render.svg import Path, Picture, Scale, Shape, Text, line, log_scale, shortened, text_width
+from aiperf_core.render import layout, plane, svg
+from aiperf_core.render.layout import EDGE, WIDE
+from aiperf_core.render.svg import Picture, Scale, Shape, Text, log_scale, shortened, text_width
 from aiperf_core.render.sweep_table import at, shown
 from aiperf_core.results.sweeps import Sweep, SweepRow
 
-WIDE, HIGH = 720.0, 190.0  # of the picture, and of a plane
-EDGE, LEFT, BETWEEN = 12.0, 62.0, 66.0  # space at the border, left of the first plane, and between two planes
+HIGH = 190.0  # of a plane
+LEFT, BETWEEN = 62.0, 66.0  # space left of the first plane, and between two planes
 ABOVE, BELOW = 34.0, 36.0  # space for the titles of a row of planes and of its axis
 TICKS = 5
 # A range that spans this factor has a logarithmic axis.
@@ -28,10 +29,12 @@ WIDEST_BAR = 3.0
 APART, SPREAD = 3.0, 18.0
 FORMS = ("circle", "square", "triangle", "diamond")
 Measure = Callable[[SweepRow], Estimate | None]
+# The form and the colour of each implementation.
+Looks = Mapping[str, tuple[str, str]]
 
 
 @frozen
-class Plane:
+class Kind:
     """A kind of plane: what it shows, how a value of its axis is labelled, and whether the axis may be logarithmic."""
 
     title: str
@@ -40,8 +43,8 @@ class Plane:
     log: bool
 
 
-TIME = Plane("time of a call", lambda row: row.time_s, lambda value: units.seconds(value, 2), True)
-SOL = Plane("fraction of SOL", lambda row: row.speed_of_light, units.percent, False)
+TIME = Kind("time of a call", lambda row: row.time_s, lambda value: units.seconds(value, 2), True)
+SOL = Kind("fraction of SOL", lambda row: row.speed_of_light, units.percent, False)
 
 
 def draw(sweeps: Sequence[Sweep], note: str = "") -> Picture:
@@ -71,63 +74,66 @@ def _drawn(sweep: Sweep, note: str, top: float) -> tuple[list[Shape], float]:
     """The titles, the legend and the planes of a sweep, and the bottom of them."""
     name, rows = across(sweep), [row for row in sweep.rows if row.time_s is not None]
     looks = _looks(rows)
-    title = (
-        f"{sweep.target}: time and fraction of SOL against {name}"
-        if _lit(rows)
-        else f"{sweep.target}: time against {name}"
-    )
-    shapes: list[Shape] = [Text(EDGE, top + 24, shortened(title, WIDE - 2 * EDGE, 15), "title")]
+    kinds = [TIME, SOL] if _lit(rows) else [TIME]
+    what = "time and fraction of SOL" if _lit(rows) else "time"
+    shapes: list[Shape] = [
+        Text(EDGE, top + 24, shortened(f"{sweep.target}: {what} against {name}", WIDE - 2 * EDGE, 15), "title")
+    ]
     told = ", ".join(filter(None, (_facts(sweep), note)))
-    shapes.append(Text(EDGE, top + 42, shortened(told, WIDE - 2 * EDGE, 10), "note"))
+    shapes.append(Text(EDGE, top + 42, shortened(told, WIDE - 2 * EDGE), "note"))
     entries = [(form, f"mark {colour}", implementation) for implementation, (form, colour) in looks.items()]
     key, top = svg.legend(entries, EDGE, WIDE - EDGE, top + 50)
     shapes += key
-    planes = [TIME, SOL] if _lit(rows) else [TIME]
-    # A point that failed takes no room of the axis.
-    values = sorted({row.values[name] for row in rows})
-    xs = _x_scale(values, planes)
     for others in _combinations(sweep, name):
         chosen = [row for row in rows if _others(row.values, name) == others]
         if others:
             shapes.append(Text(EDGE, top + 16, shortened(at(sweep, others), WIDE - 2 * EDGE), "label strong"))
             top += 16
-        for plane, x in zip(planes, xs, strict=True):
-            axis = svg.axis_below(
-                x, top + ABOVE, top + ABOVE + HIGH, _x_ticks(sweep, name, values, x), f"{words(name)}{_kind(x)}"
+        width = (WIDE - LEFT - EDGE - BETWEEN * (len(kinds) - 1)) / len(kinds)
+        for index, kind in enumerate(kinds):
+            left = LEFT + index * (width + BETWEEN)
+            shapes += plane.pane(
+                plane.Pane(
+                    x=_x_axis(sweep, name, rows),
+                    y=_y_axis(kind, rows),
+                    courses=_courses(sweep, chosen, kind, name, looks),
+                    edge=left - LEFT + EDGE,
+                    left=left,
+                    right=left + width,
+                    top=top + ABOVE,
+                    bottom=top + ABOVE + HIGH,
+                    horizon=(1.0, "light", "speed of light") if kind is SOL else None,
+                    most_ticks=(TICKS, TICKS),
+                )
             )
-            y = _y_scale([plane.of(row) for row in rows], plane.log, top + ABOVE + HIGH, top + ABOVE)
-            shapes += [*axis, *_plane(sweep, chosen, plane, name, x, y, looks)]
         top += ABOVE + HIGH + BELOW
     return shapes, top + 4
 
 
-def _plane(
-    sweep: Sweep,
-    rows: Sequence[SweepRow],
-    plane: Plane,
-    name: str,
-    x: Scale,
-    y: Scale,
-    looks: dict[str, tuple[str, str]],
-) -> list[Shape]:
-    """The upright axis of a plane, and a line for each implementation."""
-    # The title stands above the labels of the axis, where it has the width of the plane.
-    ticks = [(tick, shortened(plane.label(tick), LEFT - EDGE, 10)) for tick in y.ticks(TICKS)]
-    shapes = svg.axis_left(y, x.left, x.right, ticks, "")
-    shapes.append(Text(x.left - 6, y.right - 10, f"{plane.title}{_kind(y)}", "note"))
-    if plane is SOL and y.low <= 1 <= y.high:
-        shapes.append(line(x.left, y(1), x.right, y(1), "light", "speed of light"))
+def _courses(sweep: Sweep, rows: Sequence[SweepRow], kind: Kind, name: str, looks: Looks) -> list[plane.Course]:
+    """The stretches of each implementation, its bars beside those of the others."""
     step = min(APART, SPREAD / max(len(looks) - 1, 1))
-    for index, (implementation, (form, colour)) in enumerate(looks.items()):
-        aside = step * (index - (len(looks) - 1) / 2)
-        ours = [row for row in rows if row.implementation == implementation]
-        for stretch in _stretches(sweep, ours, plane.of):
-            places = [(x(row.values[name]) + aside, y(of.value)) for row, of in stretch]
-            shapes.append(Path(places, f"course {colour}"))
-            for (row, of), (across_at, up_at) in zip(stretch, places, strict=True):
-                shapes.append(line(across_at, y(of.low), across_at, y(of.high), f"whisker {colour}"))
-                shapes.append(svg.mark(across_at, up_at, 3.5, form, f"mark {colour}", _tip(sweep, row)))
-    return shapes
+    return [
+        plane.Course(
+            name=implementation,
+            colour=colour,
+            spots=[
+                plane.Spot(
+                    x=row.values[name],
+                    y=of.value,
+                    y_ends=(of.low, of.high),
+                    tip=_tip(sweep, row),
+                    form=form,
+                    kind=f"mark {colour}",
+                )
+                for row, of in stretch
+            ],
+            line="course",
+            aside=step * (index - (len(looks) - 1) / 2),
+        )
+        for index, (implementation, (form, colour)) in enumerate(looks.items())
+        for stretch in _stretches(sweep, [row for row in rows if row.implementation == implementation], kind.of)
+    ]
 
 
 def _stretches(sweep: Sweep, rows: Sequence[SweepRow], of: Measure) -> Iterator[list[tuple[SweepRow, Estimate]]]:
@@ -151,31 +157,45 @@ def _stretches(sweep: Sweep, rows: Sequence[SweepRow], of: Measure) -> Iterator[
         yield stretch
 
 
-# --- scales
+# --- axes
 
 
-def _x_scale(values: Sequence[float], planes: Sequence[Plane]) -> list[Scale]:
-    """The horizontal scale of each plane."""
+def _x_axis(sweep: Sweep, name: str, rows: Sequence[SweepRow]) -> layout.Axis:
+    """The axis of the parameter. A point that failed takes no room of it."""
+    values = sorted({row.values[name] for row in rows})
     low, high = values[0], values[-1]
     log = low > 0 and high / low >= LOG
-    pad = 0.08 * (high - low) or 0.5 * high or 1.0
-    width = (WIDE - LEFT - EDGE - BETWEEN * (len(planes) - 1)) / len(planes)
-    lefts = [LEFT + index * (width + BETWEEN) for index in range(len(planes))]
-    if log:
-        reach = (high / low) ** 0.08
-        return [log_scale(low / reach, high * reach, left, left + width) for left in lefts]
-    return [Scale(low - pad, high + pad, left, left + width) for left in lefts]
+
+    def scale(left: float, right: float) -> Scale:
+        if log:
+            reach = (high / low) ** 0.08
+            return log_scale(low / reach, high * reach, left, right)
+        pad = 0.08 * (high - low) or 0.5 * high or 1.0
+        return Scale(low - pad, high + pad, left, right)
+
+    return layout.Axis(
+        title=f"{words(name)}{_kind(log)}", scale=scale, ticks=lambda x, _: _x_ticks(sweep, name, values, x)
+    )
 
 
-def _y_scale(figures: Sequence[Estimate | None], may_be_log: bool, bottom: float, top: float) -> Scale:
-    found = [one for one in figures if one is not None]
+def _y_axis(kind: Kind, rows: Sequence[SweepRow]) -> layout.Axis:
+    found = [one for one in map(kind.of, rows) if one is not None]
     # A very wide interval must not flatten the lines: its bar ends at the edge of the plane.
     low = max(min(one.low for one in found), min(one.value for one in found) / WIDEST_BAR)
     high = min(max(one.high for one in found), max(one.value for one in found) * WIDEST_BAR)
-    if may_be_log and high / low >= LOG:
-        return log_scale(low / 1.2, high * 1.2, bottom, top)
-    # The speed of light is shown unless all rows are far from it.
-    return Scale(0.0, high * 1.06 if may_be_log or high < 0.5 else max(high * 1.06, 1.06), bottom, top)
+    log = kind.log and high / low >= LOG
+
+    def scale(bottom: float, top: float) -> Scale:
+        if log:
+            return log_scale(low / 1.2, high * 1.2, bottom, top)
+        # The speed of light is shown unless all rows are far from it.
+        return Scale(0.0, high * 1.06 if kind.log or high < 0.5 else max(high * 1.06, 1.06), bottom, top)
+
+    return layout.Axis(
+        title=f"{kind.title}{_kind(log)}",
+        scale=scale,
+        ticks=lambda y, most: [(tick, kind.label(tick)) for tick in y.ticks(most)],
+    )
 
 
 def _x_ticks(sweep: Sweep, name: str, values: Sequence[float], x: Scale) -> list[tuple[float, str]]:
@@ -183,7 +203,7 @@ def _x_ticks(sweep: Sweep, name: str, values: Sequence[float], x: Scale) -> list
     ticks: list[tuple[float, str]] = []
     free = x.left - 100.0
     for value in values:
-        half = text_width(shown(sweep, name, value), 10) / 2
+        half = text_width(shown(sweep, name, value)) / 2
         # A label at an end of the axis reaches inwards.
         middle = min(max(x(value), x.left - 8 + half), x.right + 8 - half)
         if middle - half >= free:
@@ -192,8 +212,8 @@ def _x_ticks(sweep: Sweep, name: str, values: Sequence[float], x: Scale) -> list
     return ticks
 
 
-def _kind(scale: Scale) -> str:
-    return " (log scale)" if scale.log else ""
+def _kind(log: bool) -> str:
+    return " (log scale)" if log else ""
 
 
 # --- words and series

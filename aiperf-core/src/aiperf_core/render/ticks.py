@@ -16,14 +16,15 @@ def linear(low: float, high: float, most: int) -> list[float]:
 
 
 def logarithmic(low: float, high: float, most: int) -> list[float]:
-    """Powers of ten, with their parts where there is room."""
+    """Powers of ten, with their parts where there is room; equal steps where the range is too short for these."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in (STEPS, (1, 3), (1,)):
         found = _within(low, high, (step * 10.0**power for power in decades for step in steps))
         if 2 <= len(found) <= most:
             return found
     every = max(1, math.ceil(len(decades) / most))
-    return _within(low, high, (10.0**power for power in decades[::every])) or [low]
+    found = _within(low, high, (10.0**power for power in decades[::every]))
+    return found if len(found) > 1 else linear(low, high, most) or [low]
 
 
 def _within(low: float, high: float, values: Iterable[float]) -> list[float]:

@@ -5,6 +5,7 @@
 
 from aiperf_core.measurements import Ceilings, Estimate, Memory, Samples
 from aiperf_core.results.models import (
+    Ending,
     Finding,
     Judgement,
     Machine,
@@ -12,6 +13,7 @@ from aiperf_core.results.models import (
     Overhead,
     Problem,
     Row,
+    Sighting,
     SkippedTarget,
     SpeedOfLight,
     TargetResult,
@@ -24,6 +26,7 @@ PEAK = Memory(peak_bytes=GIB, allocated_bytes=GIB, reserved_bytes=2 * GIB, host_
 VIRTUAL = Finding(
     "environment.virtualization_overhead", "warning", "this machine runs under a hypervisor (KVM)", {"vendor": "KVM"}
 )
+STALE = Sighting("output.stale_cache", "the output is that of sample 16", {"sample": 17, "of": 16})
 
 
 def result() -> TargetResult:
@@ -80,9 +83,8 @@ def rows() -> list[Row]:
             Verdict.INVALID,
             why="work done once need not be done again",
             reason="sample 17 does not match the reference of its own seed",
-            findings=[
-                Finding("output.stale_cache", "invalid", "the output is that of sample 16", {"sample": 17, "of": 16})
-            ],
+            findings=[Finding(STALE.issue, "invalid", STALE.message, STALE.evidence)],
+            seen=[STALE],
             samples=samples(1.2e-6),
             log=["using the cache", "\x1b[31mcache hit\x1b[0m"],
         ),
@@ -93,8 +95,17 @@ def rows() -> list[Row]:
             Verdict.FAILED,
             why="no conflicts",
             reason="its process was killed by signal 11",
+            ending=Ending(Verdict.FAILED, "its process was killed by signal 11"),
         ),
-        Row("tensor_memory", "variant", "cuda", Verdict.SKIPPED, why="b", reason="needs sm_100 (this GPU is sm_90)"),
+        Row(
+            "tensor_memory",
+            "variant",
+            "cuda",
+            Verdict.SKIPPED,
+            why="b",
+            reason="needs sm_100 (this GPU is sm_90)",
+            ending=Ending(Verdict.SKIPPED, "needs sm_100 (this GPU is sm_90)"),
+        ),
         row("memcpy", "yardstick", Verdict.MEASURED, 0.5523e-3, why="cudaMemcpyAsync, device to device"),
     ]
 
@@ -115,6 +126,7 @@ def row(
         "cuda",
         verdict,
         findings=[VIRTUAL],
+        checked=[Sighting(VIRTUAL.issue, VIRTUAL.message, VIRTUAL.evidence)],
         clock="device",
         time_s=estimate(time_s, spread),
         wall_s=estimate(time_s + 4e-6, spread),
@@ -151,7 +163,15 @@ def samples(time_s: float) -> Samples:
         voluntary_switches=[0, 1, 0],
         involuntary_switches=[0, 0, 2],
         throttled=[False, False, True],
+        answered_s=[time_s + 4e-5, time_s + 4.1e-5, time_s + 3e-5],
+        **of_trusted_code(3),
     )
+
+
+def of_trusted_code(count: int) -> dict[str, list[float | None]]:
+    """The columns of samples that only untrusted or deferred code has, as null."""
+    names = ("begun_s", "replied_s", "stopped_s", "done_s", "own_s")
+    return {name: [None] * count for name in names}
 
 
 def manifest() -> Manifest:

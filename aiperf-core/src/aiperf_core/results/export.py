@@ -95,6 +95,12 @@ class ExportedSample:
     voluntary_switches: int
     involuntary_switches: int
     throttled: bool
+    begun_s: float | None
+    answered_s: float | None
+    replied_s: float | None
+    stopped_s: float | None
+    done_s: float | None
+    own_s: float | None
 
 
 SAMPLE_FORMATS = ("csv", "json", "parquet")
@@ -342,6 +348,6 @@ def _kind(hint: Any) -> str:
 
 def problem_size(problem: Problem) -> str:
     """The sizes of a workload and of its data: `n=33,554,432 (128 MiB in, 128 MiB out)`."""
-    sizes = " ".join(f"{words(name)}={units.parameter(value)}" for name, value in problem.params.items())
+    sizes = words(units.parameters(problem.params))
     data = f"({units.size(problem.input_bytes)} in, {units.size(problem.output_bytes)} out)"
     return f"{sizes} {data}".strip()

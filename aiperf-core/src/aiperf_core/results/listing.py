@@ -1,5 +1,6 @@
 """The bundles in folders: which there are, which runs match a filter, and removing a bundle with nothing else."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -77,8 +78,9 @@ def bundles(folder: Path, read: "Callable[[Path], Run | Unreadable] | None" = No
     """
     if not folder.is_dir():
         return []
-    found = [(read or listed)(path) for path in folder.iterdir() if _may_be_bundle(path)]
-    return sorted(found, key=_order, reverse=True)
+    with os.scandir(folder) as entries:
+        paths = [folder / entry.name for entry in entries if _may_be_bundle(entry)]
+    return sorted(map(read or listed, paths), key=_order, reverse=True)
 
 
 def _order(listed: Run | Unreadable) -> tuple[bool, datetime, str]:
@@ -86,8 +88,8 @@ def _order(listed: Run | Unreadable) -> tuple[bool, datetime, str]:
     return readable, listed.created if isinstance(listed, Run) else _UNKNOWN_TIME, listed.name
 
 
-def _may_be_bundle(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink() and (path / MANIFEST).exists()
+def _may_be_bundle(entry: "os.DirEntry[str]") -> bool:
+    return entry.is_dir(follow_symlinks=False) and os.path.exists(os.path.join(entry.path, MANIFEST))
 
 
 def listed(path: Path) -> Run | Unreadable:

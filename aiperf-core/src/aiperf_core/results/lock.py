@@ -20,9 +20,13 @@ FILE = ".lock"
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
+class HeldError(BundleError):
+    """Another process holds the lock."""
+
+
 @contextmanager
 def held(folder: Path, *, required: bool) -> Iterator[None]:
-    """Hold the bundle in `folder` for writing. Raises BundleError where another process holds it.
+    """Hold the bundle in `folder` for writing. Raises HeldError where another process holds it.
 
     Some network file systems have no locks. BundleError is raised there if the lock is `required`; otherwise there is
     no lock.
@@ -30,8 +34,10 @@ def held(folder: Path, *, required: bool) -> Iterator[None]:
     path = folder / FILE
     descriptor = _taken(path, required)
     try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
+        # The text is for messages alone: the lock holds on a full disk too.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
         yield
     finally:
         # Removed while it is held: a process that opened it in the meantime sees that it is gone.
@@ -48,7 +54,7 @@ def _taken(path: Path, required: bool) -> int:
         except BlockingIOError:
             holder = _holder(descriptor)
             os.close(descriptor)
-            raise BundleError(
+            raise HeldError(
                 f"'{path.parent}' is being written by {holder}. Wait until that run ends, or end it; then resume."
             ) from None
         except OSError as error:

@@ -10,9 +10,20 @@ from typing import Any
 
 from attrs import field, frozen
 
-from aiperf_core.measurements import Audit, Ceilings, Energy, Estimate, Flush, Memory, Samples, Spread, Steady
+from aiperf_core.measurements import (
+    Audit,
+    Ceilings,
+    Energy,
+    Estimate,
+    Flush,
+    Memory,
+    Resampled,
+    Samples,
+    Spread,
+    Steady,
+)
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 class Verdict(StrEnum):
@@ -52,6 +63,45 @@ class Finding:
     severity: str
     message: str
     evidence: dict[str, Any] = field(factory=dict)
+
+
+@frozen
+class Sighting:
+    """An issue that was seen of an implementation, before any policy.
+
+    verdict: the verdict of a row that is not believed for it.
+    effects: by policy, `invalid`, `warning` or `ignored`; null where the registry of the core decides.
+    """
+
+    issue: str
+    message: str
+    evidence: dict[str, Any] = field(factory=dict)
+    verdict: Verdict = Verdict.INVALID
+    effects: dict[str, str] | None = None
+
+
+@frozen
+class Ending:
+    """Why an implementation left the run, where no issue was seen: its process failed, or does not run here."""
+
+    verdict: Verdict
+    reason: str
+
+
+@frozen
+class Judging:
+    """What decides how the observations of a target are judged, beside its clock, goal and floor.
+
+    policy: `strict`, `standard` or `lenient`.
+    off: guards that were switched off.
+    watches_calls: whether work beside the calls can be found.
+    resamples: whether a suspect is resampled before a finding.
+    """
+
+    policy: str = "standard"
+    off: list[str] = field(factory=list)
+    watches_calls: bool = False
+    resamples: bool = False
 
 
 @frozen
@@ -175,72 +225,88 @@ class Confined:
 
 
 @frozen
-class Row:
-    """One implementation of a target.
+class Observations:
+    """What was observed of one implementation, before it is judged. `stats.judge` makes its row of it.
 
     role: `baseline`, `variant`, `yardstick`, or `control`: the baseline a second time, in a process of its own. A
         control's speedup shows what the machine makes of no difference.
     kind: of a baseline: `reasonable`, `naive` or `antipattern`.
     builds_on: the implementation to which this variant adds a mechanism.
     mechanisms: the mechanisms that a variant combines, as its author declared them.
-    reason: why the row is not believed, or why nothing was concluded.
-    speedup: the baseline's time divided by this row's.
-    step_speedup: the time of `builds_on` divided by this row's.
-    memory_gain: the baseline's peak memory divided by this row's.
     beside: medians of figures other than times: `minor_faults` (pages that the kernel gave on first access),
         `until_done_s` (of deferred work, from the call's start to its end), and of a workload that serves requests
         `latency_p50_s`, `latency_p90_s`, `latency_p99_s` (arrival to answer) and `goodput_per_s` (answers in time a
         second).
-    isolated_s: the median of samples taken without other implementations in between.
     steady: runs of calls without a pause, timed by the supervisor's clock.
     conditions: the state of the machine after each block.
     no_energy: why there is no `energy`.
     confined: the limits on untrusted code; null for trusted code.
     not_observed: guards that could not observe anything, with the reason.
     ranks: each rank of a distributed workload; the row's times are the slowest rank's.
+    resampled: samples that were taken for a suspicion; null where there was none.
+    seen: the issues that were seen while samples were taken, in their order.
+    checked: the issues that the checks saw in the evidence, in their order.
+    ending: why it left the run, where no issue was seen.
     """
 
     name: str
     role: str
     device: str
+    kind: str | None = field(default=None, kw_only=True)
+    why: str | None = field(default=None, kw_only=True)
+    builds_on: str | None = field(default=None, kw_only=True)
+    mechanisms: list[str] = field(factory=list, kw_only=True)
+    requires: list[str] = field(factory=list, kw_only=True)
+    prepare_s: float | None = field(default=None, kw_only=True)
+    beside: dict[str, float] = field(factory=dict, kw_only=True)
+    memory: Memory | None = field(default=None, kw_only=True)
+    judgement: Judgement | None = field(default=None, kw_only=True)
+    quality: Quality | None = field(default=None, kw_only=True)
+    audit: Audit | None = field(default=None, kw_only=True)
+    flush: Flush | None = field(default=None, kw_only=True)
+    steady: list[Steady] = field(factory=list, kw_only=True)
+    conditions: Conditions | None = field(default=None, kw_only=True)
+    energy: Energy | None = field(default=None, kw_only=True)
+    no_energy: str | None = field(default=None, kw_only=True)
+    samples: Samples = field(factory=Samples, kw_only=True)
+    isolated_samples_s: list[float] = field(factory=list, kw_only=True)
+    warmup_s: list[float] = field(factory=list, kw_only=True)
+    log: list[str] = field(factory=list, kw_only=True)
+    confined: Confined | None = field(default=None, kw_only=True)
+    not_observed: dict[str, str] = field(factory=dict, kw_only=True)
+    ranks: list[RankTime] = field(factory=list, kw_only=True)
+    resampled: Resampled | None = field(default=None, kw_only=True)
+    seen: list[Sighting] = field(factory=list, kw_only=True)
+    checked: list[Sighting] = field(factory=list, kw_only=True)
+    ending: Ending | None = field(default=None, kw_only=True)
+
+
+@frozen
+class Row(Observations):
+    """One implementation of a target: the observations, and what they amount to.
+
+    reason: why the row is not believed, or why nothing was concluded.
+    speedup: the baseline's time divided by this row's.
+    step_speedup: the time of `builds_on` divided by this row's.
+    memory_gain: the baseline's peak memory divided by this row's.
+    isolated_s: the median of samples taken without other implementations in between.
+    """
+
     verdict: Verdict
-    kind: str | None = None
-    why: str | None = None
-    builds_on: str | None = None
-    mechanisms: list[str] = field(factory=list)
-    requires: list[str] = field(factory=list)
-    reason: str | None = None
-    findings: list[Finding] = field(factory=list)
-    clock: str | None = None
-    time_s: Estimate | None = None
-    wall_s: Estimate | None = None
-    speedup: Estimate | None = None
-    step_speedup: Estimate | None = None
-    memory_gain: float | None = None
-    bytes_per_s: float | None = None
-    flop_per_s: float | None = None
-    wire_bytes_per_s: float | None = None
-    disk_bytes_per_s: float | None = None
-    speed_of_light: SpeedOfLight | None = None
-    prepare_s: float | None = None
-    beside: dict[str, float] = field(factory=dict)
-    memory: Memory | None = None
-    judgement: Judgement | None = None
-    quality: Quality | None = None
-    isolated_s: Estimate | None = None
-    audit: Audit | None = None
-    flush: Flush | None = None
-    steady: list[Steady] = field(factory=list)
-    conditions: Conditions | None = None
-    energy: Energy | None = None
-    no_energy: str | None = None
-    samples: Samples = field(factory=Samples)
-    isolated_samples_s: list[float] = field(factory=list)
-    warmup_s: list[float] = field(factory=list)
-    log: list[str] = field(factory=list)
-    confined: Confined | None = None
-    not_observed: dict[str, str] = field(factory=dict)
-    ranks: list[RankTime] = field(factory=list)
+    reason: str | None = field(default=None, kw_only=True)
+    findings: list[Finding] = field(factory=list, kw_only=True)
+    clock: str | None = field(default=None, kw_only=True)
+    time_s: Estimate | None = field(default=None, kw_only=True)
+    wall_s: Estimate | None = field(default=None, kw_only=True)
+    speedup: Estimate | None = field(default=None, kw_only=True)
+    step_speedup: Estimate | None = field(default=None, kw_only=True)
+    memory_gain: float | None = field(default=None, kw_only=True)
+    bytes_per_s: float | None = field(default=None, kw_only=True)
+    flop_per_s: float | None = field(default=None, kw_only=True)
+    wire_bytes_per_s: float | None = field(default=None, kw_only=True)
+    disk_bytes_per_s: float | None = field(default=None, kw_only=True)
+    speed_of_light: SpeedOfLight | None = field(default=None, kw_only=True)
+    isolated_s: Estimate | None = field(default=None, kw_only=True)
 
 
 @frozen
@@ -312,11 +378,13 @@ class TargetResult:
     rows: the implementations, the baseline first. On disk `samples` of a row is their number; `sample_file` holds them.
     order: the implementations in the order in which they took turns.
     stopped: why sampling ended.
-    clock_overhead_s: what the clock adds to a sample. Times of rows are without it, samples are with it.
+    clock_overhead_s: what the clock adds to a sample. Times of rows are without it, samples are with it. If an observer
+        timed the samples: the least time that the harness itself took in a sample of the baseline.
     floor: the smallest relative difference that matters in a verdict.
     clock_source: the kind of the device's clock; null where there is none.
     executor: what started the workers.
     no_gain: why the target expects no variant to be better on this device.
+    judging: what decided how its observations were judged.
     """
 
     target: str
@@ -341,6 +409,7 @@ class TargetResult:
     clock_source: str | None = None
     executor: str = "here"
     no_gain: str | None = None
+    judging: Judging = field(factory=Judging)
     schema_version: int = SCHEMA_VERSION
 
 

@@ -87,7 +87,7 @@ def _check_version(found: Any, path: Path) -> None:
     version = found.get("schema_version") if isinstance(found, dict) else None
     if type(version) is int and version > 0 and version != SCHEMA_VERSION:
         newer = version > SCHEMA_VERSION
-        todo = "Upgrade: pip install --upgrade aiperf-core" if newer else "Run its targets again."
+        todo = "Upgrade aiperf-core." if newer else "Run its targets again."
         raise BundleError(f"'{path}' has format {version}, and this aiperf reads format {SCHEMA_VERSION} only. {todo}")
 
 

@@ -11,12 +11,14 @@ change of the records run:
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import attrs
+from attrs import field, frozen
 
 from aiperf_core import measurements
 from aiperf_core.results import jsontext, models
@@ -34,6 +36,8 @@ SCALARS: dict[type, dict[str, Any]] = {
     float: {"type": "number", "minimum": -LARGEST, "maximum": LARGEST},
 }
 TIERS, POLICIES = ["quick", "standard", "audit"], ["strict", "standard", "lenient"]
+# What an issue does to a row under a policy.
+EFFECTS = ["invalid", "warning", "ignored"]
 
 # On disk these stand in place of a field, or beside the fields: samples have a file of their own.
 ON_DISK: dict[type, dict[str, Any]] = {
@@ -48,6 +52,13 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (measurements.Estimate, "high"): {"exclusiveMinimum": 0},
     (models.Finding, "issue"): {"pattern": r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"},
     (models.Finding, "severity"): {"enum": ["invalid", "warning"]},
+    (models.Sighting, "issue"): {"pattern": r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"},
+    (models.Sighting, "effects"): {
+        "properties": {name: {"enum": EFFECTS} for name in POLICIES},
+        "required": POLICIES,
+        "additionalProperties": False,
+    },
+    (models.Judging, "policy"): {"enum": POLICIES},
     (models.Row, "samples"): {"minimum": 0},
     (models.Column, "dtype"): {"enum": ["bool", "uint8", "uint16", "uint32", "int32", "int64", "float32", "float64"]},
     (models.Column, "unit"): {"enum": ["s", "ms", "ns", None]},
@@ -114,14 +125,7 @@ def file_of(kind: str) -> Path:
 
 def generate(kind: str) -> dict[str, Any]:
     """Make the schema of a document from its record."""
-    definitions: dict[str, Any] = {}
-    root = _of_record(ROOTS[kind], definitions)
-    return {
-        "$schema": DIALECT,
-        "$id": f"urn:aiperf:schema:{kind}:{models.SCHEMA_VERSION}",
-        **root,
-        "$defs": {name: definitions[name] for name in sorted(definitions)},
-    }
+    return Schemas().document(ROOTS[kind], f"urn:aiperf:schema:{kind}:{models.SCHEMA_VERSION}")
 
 
 def hints_of(record: type, *, on_disk: bool = True) -> dict[str, Any]:
@@ -130,29 +134,94 @@ def hints_of(record: type, *, on_disk: bool = True) -> dict[str, Any]:
     return {one.name: hints[one.name] for one in attrs.fields(record)} | (ON_DISK.get(record, {}) if on_disk else {})
 
 
-def _of_record(record: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    hints = hints_of(record)
-    about, descriptions = described(record)
-    properties = {
-        name: rule_of(record, name, hint, definitions)
-        | ({"description": descriptions[name]} if name in descriptions else {})
-        for name, hint in hints.items()
-    }
-    return {
-        "title": record.__name__,
-        "description": about,
-        "type": "object",
-        "properties": properties,
-        "required": list(hints),
-        "additionalProperties": False,
-        **RULES.get(record, {}),
-    }
+@frozen
+class Schemas:
+    """Makes schemas of records, also of other packages. Records that a schema refers to are added to `definitions`.
+
+    constraints: rules of fields that a type cannot express, by record and name.
+    rules: those of whole records.
+    partial: whether fields with a default may be left out of a document.
+    """
+
+    constraints: Mapping[tuple[type, str], dict[str, Any]] = field(factory=lambda: CONSTRAINTS)
+    rules: Mapping[type, dict[str, Any]] = field(factory=lambda: RULES)
+    partial: bool = False
+    definitions: dict[str, dict[str, Any]] = field(factory=dict, init=False)
+
+    def document(self, record: type, identifier: str) -> dict[str, Any]:
+        """The schema of a document with this record at its root."""
+        root = self._record(record)
+        definitions = {name: self.definitions[name] for name in sorted(self.definitions)}
+        return {"$schema": DIALECT, "$id": identifier, **root, "$defs": definitions}
+
+    def of_field(self, record: type, name: str, hint: Any) -> dict[str, Any]:
+        """The schema of a field."""
+        schema = {**_with_unit(name, self._type(hint)), **self.constraints.get((record, name), {})}
+        if "exclusiveMinimum" in schema:
+            del schema["minimum"]
+        return schema
+
+    def _record(self, record: type) -> dict[str, Any]:
+        hints = hints_of(record)
+        about, descriptions = described(record)
+        properties = {
+            name: self.of_field(record, name, hint)
+            | ({"description": descriptions[name]} if name in descriptions else {})
+            for name, hint in hints.items()
+        }
+        optional = {one.name for one in attrs.fields(record) if one.default is not attrs.NOTHING and self.partial}
+        return {
+            "title": record.__name__,
+            "description": about,
+            "type": "object",
+            "properties": properties,
+            "required": [name for name in hints if name not in optional],
+            "additionalProperties": False,
+            **self.rules.get(record, {}),
+        }
+
+    def _type(self, hint: Any) -> dict[str, Any]:
+        if hint is Any:
+            return {}
+        if hint in SCALARS:
+            return dict(SCALARS[hint])
+        origin, arguments = get_origin(hint), get_args(hint)
+        if origin is Literal:
+            return {"enum": list(arguments)}
+        if origin in (Union, UnionType):
+            return self._union(arguments)
+        if origin in (list, tuple):
+            return {"type": "array", "items": self._type(arguments[0])}
+        if origin is dict:
+            return {"type": "object", "additionalProperties": self._type(arguments[1]) or True}
+        return {"$ref": f"#/$defs/{self._define(hint)}"}
+
+    def _union(self, arguments: tuple[Any, ...]) -> dict[str, Any]:
+        schemas = [self._type(one) for one in arguments if one is not NoneType]
+        null = NoneType in arguments
+        if len(schemas) == 1 and "type" in schemas[0]:
+            return {**schemas[0], "type": [schemas[0]["type"], "null"]} if null else schemas[0]
+        return {"anyOf": [*schemas, {"type": "null"}] if null else schemas}
+
+    def _define(self, hint: type) -> str:
+        name = hint.__name__
+        if name not in self.definitions:
+            self.definitions[name] = {}  # taken, should a record ever hold itself
+            if issubclass(hint, Enum):
+                values = [member.value for member in hint]
+                self.definitions[name] = {"title": name, "description": described(hint)[0], "enum": values}
+            else:
+                self.definitions[name] = self._record(hint)
+        return name
 
 
 def described(record: type) -> tuple[str, dict[str, str]]:
-    """What a docstring says of a record, and of its fields by name: lines such as `bound: memory or compute`."""
+    """What a docstring says of a record, and of its fields by name: lines such as `bound: memory or compute`.
+
+    Fields that a record has from another one are described there.
+    """
     about: list[str] = []
-    fields: dict[str, str] = {}
+    fields = described(record.__base__)[1] if record.__base__ and attrs.has(record.__base__) else {}
     names: list[str] = []
     for line in inspect.cleandoc(record.__doc__ or "").splitlines():
         if found := re.match(r"([a-z]\w*(?:, [a-z]\w*)*): (.+)", line):
@@ -163,14 +232,6 @@ def described(record: type) -> tuple[str, dict[str, str]]:
         else:
             about.append(line)
     return " ".join(" ".join(about).split()), fields
-
-
-def rule_of(record: type, name: str, hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a field. Records that it refers to are added to `definitions`."""
-    schema = {**_with_unit(name, _of_type(hint, definitions)), **CONSTRAINTS.get((record, name), {})}
-    if "exclusiveMinimum" in schema:
-        del schema["minimum"]
-    return schema
 
 
 def _with_unit(name: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -187,42 +248,6 @@ def types_of(schema: dict[str, Any]) -> list[str]:
     """The JSON types that a schema names."""
     found = schema.get("type", [])
     return [found] if isinstance(found, str) else list(found)
-
-
-def _of_type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    if hint is Any:
-        return {}
-    if hint in SCALARS:
-        return dict(SCALARS[hint])
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        return _or_null(arguments, definitions)
-    if origin in (list, tuple):
-        return {"type": "array", "items": _of_type(arguments[0], definitions)}
-    if origin is dict:
-        values = _of_type(arguments[1], definitions)
-        return {"type": "object", "additionalProperties": values or True}
-    return {"$ref": f"#/$defs/{_define(hint, definitions)}"}
-
-
-def _or_null(arguments: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:
-    (hint,) = (one for one in arguments if one is not NoneType)
-    schema = _of_type(hint, definitions)
-    if "type" in schema:
-        return {**schema, "type": [schema["type"], "null"]}
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def _define(hint: type, definitions: dict[str, Any]) -> str:
-    name = hint.__name__
-    if name not in definitions:
-        definitions[name] = {}  # taken, should a record ever hold itself
-        if issubclass(hint, Enum):
-            values = [member.value for member in hint]
-            definitions[name] = {"title": name, "description": described(hint)[0], "enum": values}
-        else:
-            definitions[name] = _of_record(hint, definitions)
-    return name
 
 
 def write_files(folder: Path = FOLDER) -> list[Path]:

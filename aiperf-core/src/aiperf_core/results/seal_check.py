@@ -3,7 +3,9 @@
 A command checks the files that it reads, and the names of all files. `aiperf recheck` checks every file.
 """
 
+import math
 from collections.abc import Collection, Iterator
+from typing import Any
 
 from attrs import field, frozen
 
@@ -14,6 +16,8 @@ from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST, TARGETS, target_name
 
 SHOWN = 3  # differences in a message
+# Sums in a different order differ in the last digits.
+EXACT = 1e-9
 
 
 class SealError(BundleError):
@@ -30,6 +34,21 @@ class Difference:
     what: str
     recorded: str
     found: str
+
+
+def differing(where: str, recorded: Any, found: Any, name: str = "") -> Iterator[Difference]:
+    """The parts of two documents that differ: what is recorded, and what was computed again."""
+    if isinstance(recorded, dict) and isinstance(found, dict):
+        for key in {**recorded, **found}:
+            yield from differing(where, recorded.get(key), found.get(key), f"{name}.{key}" if name else key)
+    elif isinstance(recorded, list) and isinstance(found, list) and len(recorded) == len(found):
+        for index, pair in enumerate(zip(recorded, found, strict=True)):
+            yield from differing(where, *pair, f"{name}[{index}]")
+    elif isinstance(recorded, float | int) and isinstance(found, float | int):
+        if not math.isclose(recorded, found, rel_tol=EXACT, abs_tol=1e-12):
+            yield Difference(where, name, str(recorded), str(found))
+    elif recorded != found:
+        yield Difference(where, name, str(recorded), str(found))
 
 
 @frozen
@@ -72,7 +91,9 @@ def _told(one: Difference) -> str:
         return f"{words(one.where)} has other content"
     if one.what == "file":
         return f"{words(one.where)} is missing" if one.found == GONE else f"{words(one.where)} was added"
-    return f"{words(one.where)} has no seal any more"
+    if one.where == MANIFEST:
+        return f"{words(one.where)} has no seal any more"
+    return f"{words(one.where)} has the {one.what} {words(one.recorded)}, and its observations give {words(one.found)}"
 
 
 GONE = "no such file"

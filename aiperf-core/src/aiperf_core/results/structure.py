@@ -9,6 +9,7 @@ described.
 import functools
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
 from types import NoneType, UnionType
@@ -80,10 +81,13 @@ def _field_names(record: type[attrs.AttrsInstance]) -> list[str]:
 @functools.cache
 def _of_record(record: type, form: str) -> Reader:
     hints = schema.hints_of(record, on_disk=form == ON_DISK)
-    readers = {name: _reader(hint, schema.rule_of(record, name, hint, {}), form) for name, hint in hints.items()}
+    schemas = schema.Schemas()
+    readers = {name: _reader(hint, schemas.of_field(record, name, hint), form) for name, hint in hints.items()}
     # A field that is another on disk, or is not in the record, is checked and left out.
     checked_only = schema.ON_DISK.get(record, {}).keys() if form == ON_DISK else ()
     kept = [(name, reader) for name, reader in readers.items() if name not in checked_only]
+    # All records share the empty samples, which would otherwise be a fifth of the memory of a row.
+    shared = {"samples": measurements.Samples()} if "samples" in checked_only else {}
     check, expected = CHECKS.get(record), readers.keys()
 
     def read(value: Any) -> Any:
@@ -104,7 +108,7 @@ def _of_record(record: type, form: str) -> Reader:
             raise
         if check is not None:
             check(values, value)
-        return record(**values)
+        return record(**values, **shared)
 
     return read
 
@@ -208,6 +212,8 @@ def _scalar(kind: type, rule: dict[str, Any]) -> Reader:
 
     def scalar(value: Any) -> Any:
         if type(value) in types and (fits is None or fits(value)):
+            if kind is str:
+                return sys.intern(value)  # bundles repeat their texts: an equal text is kept once
             return value if kind is not float else float(value)
         if value is None and nullable:
             return None
@@ -252,6 +258,17 @@ def _check_row(values: dict[str, Any], found: dict[str, Any]) -> None:
                 raise _Misfit(_shown(found[name]), "null", name)
 
 
+def _check_sighting(values: dict[str, Any], _: dict[str, Any]) -> None:
+    """An issue that the core does not know has an effect under each policy."""
+    effects = values["effects"]
+    if effects is not None:
+        if effects.keys() != {*schema.POLICIES}:
+            raise _Misfit(f"the policies {', '.join(effects)}", f"the policies {', '.join(schema.POLICIES)}", "effects")
+        for policy, effect in effects.items():
+            if effect not in schema.EFFECTS:
+                raise _Misfit(_shown(effect), _one_of(schema.EFFECTS), policy, "effects")
+
+
 def _check_target(values: dict[str, Any], found: dict[str, Any]) -> None:
     """Every implementation stands once, and every column of samples is described."""
     seen: set[str] = set()
@@ -269,6 +286,7 @@ def _check_target(values: dict[str, Any], found: dict[str, Any]) -> None:
 CHECKS: dict[type, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     measurements.Estimate: _check_interval,
     models.Row: _check_row,
+    models.Sighting: _check_sighting,
     models.TargetResult: _check_target,
 }
 

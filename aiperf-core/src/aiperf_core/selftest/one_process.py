@@ -111,10 +111,7 @@ class OneProcess(Service):
         for (path, node, one), (_, _, right) in zip(
             pytree.pairs(shape, out), pytree.pairs(shape, expected), strict=True
         ):
-            if node["type"] == "tensor":
-                found = output_check.compare_tensors(path, one, right, tolerance)
-            else:
-                found = output_check.compare_numbers(path, one, right, tolerance)
+            found = output_check.compare_leaf(path, node, one, right, tolerance)
             if found.error:
                 return found.error
         return None

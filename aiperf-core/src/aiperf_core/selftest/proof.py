@@ -8,7 +8,6 @@ refused by `aiperf lint`; one on `own_process` must gain in a harness of one pro
 """
 
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -20,10 +19,13 @@ from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.planner import Plan
 from aiperf_core.harness.run.setup import Reporter
 from aiperf_core.results.models import Verdict
-from aiperf_core.selftest import recording
+from aiperf_core.selftest import kept_cache, recording
+from aiperf_core.selftest.lanes import Lanes
 from aiperf_core.selftest.outcomes import PROVEN, Outcome, Proof, Proven
+from aiperf_core.selftest.runs import NotTriedError, Run
+from aiperf_core.selftest.sharing import LIGHT, LINT, OF_TIMES, PROCESS, Sharing
 from aiperf_core.selftest.support import name_of
-from aiperf_core.selftest.trials import BUDGET_S, NotTriedError, ProofPlanner, Run, Trials
+from aiperf_core.selftest.trials import BUDGET_S, ProofPlanner, Trials
 from aiperf_core.targets import DEVICES
 from aiperf_core.validity.assess import built_in
 from aiperf_core.validity.cases import Case, Recorded
@@ -36,26 +38,20 @@ TIERS = ("quick", "standard")
 # quick run; a harness of one process, in which allocators and caches decide, is asked as often.
 LOOK_LONGER = 4
 LOOK_AGAIN = 2
-# Beyond this gain an INCONCLUSIVE end says that the machine is noisy, and not that there is no gain.
-CLEAR = 2.0
 # Load of other processes is read twice a second, so that an attack on `conditions` needs a longer run, in seconds.
 FOR_READINGS_S = 3.0
-# In a run that is shared, an end that says nothing counts as no gain up to here; beyond, the case gets a run of its
-# own.
-NO_GAIN = 1.05
+# Fewer runs are made one after the other: each lane imports torch first.
+LEAST_AHEAD = 12
 RECORDED_CASE = "recorded evidence"
-LIGHT = "faster_than_light"
-LINT = "task_lint"
-PROCESS = "own_process"
-# Off in both runs of an attack, unless it is on them. Light would refuse most attacks on any guard, and so hide whether
-# theirs is worth something; the others look at what the harness itself does, and see that a guard is off.
-BESIDE = frozenset({LIGHT, "self_check", "versions"})
 
 _REFUSED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
 
 
 class ProofReporter(Reporter, Protocol):
     """Who is told how the proving goes on."""
+
+    def made_ahead(self, index: int, total: int) -> None:
+        """`index` of `total` runs that are made side by side are done."""
 
     def case_started(self, issue: str, case: str, device: str, index: int, total: int) -> None:
         """A case's turn has come; `index` counts from 1."""
@@ -69,7 +65,8 @@ class Prover:
     """Proves cases one after the other, in one planner.
 
     issues: the registry, that of plugins included. device: the only one to use; None takes every one that is here.
-    checks: those that recorded evidence is shown to. of_plugins: the checks of plugins.
+    checks: those that recorded evidence is shown to. of_plugins: the checks of plugins. lanes: make runs ahead, side by
+    side; None makes all runs one after the other.
     """
 
     planner: ProofPlanner
@@ -79,10 +76,11 @@ class Prover:
     reporter: ProofReporter
     checks: Sequence[Check] = field(factory=built_in)
     of_plugins: tuple[Check, ...] = ()
+    lanes: Lanes | None = None
     _trials: Trials = field(init=False)
     _guards: dict[str, str] = field(init=False)
     _policy: Policy = field(init=False)
-    _crowds: dict[tuple[object, ...], list[Case]] = field(factory=lambda: defaultdict(list), init=False)
+    _sharing: Sharing = field(init=False)
     _index: int = field(default=0, init=False)
     _total: int = field(default=0, init=False)
 
@@ -94,6 +92,10 @@ class Prover:
     @_guards.default
     def _by_issue(self) -> dict[str, str]:
         return {one.id: one.guard for one in self.issues}
+
+    @_sharing.default
+    def _of_guards(self) -> Sharing:
+        return Sharing(self._guards)
 
     @_policy.default
     def _of_issues(self) -> Policy:
@@ -108,18 +110,23 @@ class Prover:
             of_it = sorted((one for one in cases if one.issue == issue.id), key=lambda one: one.honest)
             work.append((issue, of_it, [one for one in recorded if one.issue == issue.id]))
             for case in of_it:
-                self._crowds[self._together(case, off=True)].append(case)
-                self._crowds[self._together(case, off=False)].append(case)
+                self._sharing.add(case)
+        self._make_ahead((issue, tried) for issue, tried, _ in work)
         self._index, self._total = 0, sum(len(tried) + len(shown) for _, tried, shown in work)
         for issue, tried, shown in work:
             proofs = tuple(self._prove(issue, tried, shown))
             yield Proven(issue=issue.id, guard=issue.guard, proofs=proofs, untried=_untried(issue))
 
-    def _together(self, case: Case, *, off: bool) -> tuple[object, ...]:
-        """What cases that share a run have in common."""
-        guard = self._guards.get(case.issue, "")
-        alike = guard if off else "" if case.honest else str(sorted(BESIDE - {guard}))
-        return case.module, case.device, case.tier, case.honest, off, alike
+    def _make_ahead(self, tried: Iterable[tuple[Issue, Iterable[Case]]]) -> None:
+        """Make the runs side by side that can be."""
+        jobs = self._sharing.jobs(tried, self._trials) if self.lanes else []
+        if self.lanes is None or len(jobs) < LEAST_AHEAD:
+            return
+        self.reporter.made_ahead(0, len(jobs))
+        for index, (job, rows, seconds) in enumerate(self.lanes.make(jobs), 1):
+            if rows is not None:
+                self._trials.keep(job.key, rows, seconds)
+            self.reporter.made_ahead(index, len(jobs))
 
     def _prove(self, issue: Issue, cases: Iterable[Case], recorded: Iterable[Recorded]) -> Iterator[Proof]:
         tiers = dict.fromkeys(DEVICES, TIERS[0])
@@ -142,7 +149,7 @@ class Prover:
             proof = self._clear(case, plan, tier) if case.honest else self._attack(case, plan)
         except NotTriedError as error:
             proof = self._proof(case, error.outcome, reason=str(error))
-        proof = evolve(proof, seconds=time.monotonic() - started)
+        proof = evolve(proof, seconds=time.monotonic() - started + self._trials.claimed_s())
         self.reporter.case_finished(proof)
         return proof
 
@@ -165,17 +172,18 @@ class Prover:
         guard = self._guards[case.issue]
         without = self._without(case, plan, tier)
         if void := self._void(case, without):
-            outcome = Outcome.ERROR if _noisy(without) else Outcome.VOID
+            outcome = Outcome.ERROR if without.is_noisy else Outcome.VOID
             return self._proof(case, outcome, tier, off=str(without), reason=void)
         if guard == LINT:
             return self._refused(case, plan, tier, without)
-        whole = self._run(case, plan, tier, BESIDE - {guard}, self._crowds[self._together(case, off=False)])
+        whole = self._run(case, plan, tier, off=False)
         outcome = self._caught(case, without, whole)
-        if whole.crowd > 1 and (outcome is Outcome.MISSED or (outcome is Outcome.PREVENTED and _unsure(whole))):
-            whole = self._run(case, plan, tier, BESIDE - {guard}, fresh=True)
+        says_little = outcome is Outcome.MISSED or (outcome is Outcome.PREVENTED and whole.is_unsure)
+        if (whole.shared and says_little) or self._refused_by_times(case, whole):
+            whole = self._run(case, plan, tier, off=False, alone=True)
             outcome = self._caught(case, without, whole)
         reason = f"{whole} with all guards on, {without} without {guard!r}"
-        if outcome is Outcome.PREVENTED and case.gains != "word" and _noisy(whole):
+        if outcome is Outcome.PREVENTED and case.gains != "word" and whole.is_noisy:
             outcome = Outcome.ERROR
         if outcome is Outcome.MISSED and (weak := _weak(case, whole)):
             outcome, reason = Outcome.NOT_OBSERVABLE, weak
@@ -186,16 +194,16 @@ class Prover:
         """A run without the guard. Where it shows no gain beside others, the attack is tried by itself."""
         guard = self._guards[case.issue]
         if guard == PROCESS:
-            run = self._trials.one_process(case, plan)
-            for _ in range(LOOK_AGAIN):
+            key = self._trials.key_of_one_process(case)
+            run = self._trials.run(case, plan, key, fresh=tier != case.tier)
+            for _ in range(LOOK_AGAIN + run.shared):
                 if not self._void(case, run):
                     break
-                run = self._trials.one_process(case, plan)
+                run = self._trials.run(case, plan, key, fresh=True)
             return run
-        crowd = self._crowds[self._together(case, off=True)]
-        run = self._run(case, plan, tier, BESIDE | {guard}, crowd, gaining=True)
-        if run.crowd > 1 and self._void(case, run):
-            run = self._run(case, plan, tier, BESIDE | {guard}, gaining=True, fresh=True)
+        run = self._run(case, plan, tier, off=True, gaining=True)
+        if run.shared and self._void(case, run):
+            run = self._run(case, plan, tier, off=True, gaining=True, alone=True)
         return run
 
     def _refused(self, case: Case, plan: Plan, tier: str, without: Run) -> Proof:
@@ -238,16 +246,21 @@ class Prover:
             return Outcome.PREVENTED
         return Outcome.MISSED
 
+    def _refused_by_times(self, case: Case, run: Run) -> bool:
+        """Whether an attack was refused for its times alone, which a run beside it may have changed."""
+        by = {self._guards.get(issue) for issue in (*run.invalid, *({case.issue} & set(run.issues)))}
+        return run.beside and run.row.verdict in _REFUSED[:2] and by <= OF_TIMES
+
     # --- look-alikes
 
     def _clear(self, case: Case, plan: Plan, tier: str) -> Proof:
         """See whether an honest look-alike is left alone. After another finding it is tried once more, by itself."""
         if self._guards[case.issue] == LINT and (problems := self._lint(plan)):
             return self._proof(case, Outcome.FLAGGED, on="refused by lint", reason=problems[0])
-        run = self._run(case, plan, tier, frozenset(), self._crowds[self._together(case, off=False)])
+        run = self._run(case, plan, tier, off=False)
         struck = self._struck(case, run)
         if struck and not run.tells_of(case.issue):
-            run, first = self._run(case, plan, tier, frozenset(), fresh=True), struck
+            run, first = self._run(case, plan, tier, off=False, alone=True), struck
             struck = self._struck(case, run)
             if not struck:
                 reason = f"only when tried again; at first {first}"
@@ -269,18 +282,8 @@ class Prover:
 
     # --- runs
 
-    def _run(
-        self,
-        case: Case,
-        plan: Plan,
-        tier: str,
-        off: frozenset[str],
-        beside: Iterable[Case] = (),
-        *,
-        gaining: bool = False,
-        fresh: bool = False,
-    ) -> Run:
-        """A run of a case beside its baseline and the cases that share it; an earlier run, unless `fresh`.
+    def _run(self, case: Case, plan: Plan, tier: str, *, off: bool, alone: bool = False, gaining: bool = False) -> Run:
+        """A run of a case with its guard `off` or on, with the cases that share it, or a new one of the case `alone`.
 
         Where a verdict is what counts, and the case has run alone and INCONCLUSIVE, it runs again, longer than a quick
         one: what the machine did beside it is no answer. Where it must be `gaining` it is given every chance; else
@@ -288,19 +291,22 @@ class Prover:
         """
         light = self._guards[case.issue] == LIGHT
         longer = FOR_READINGS_S / BUDGET_S[tier] if self._guards[case.issue] == recording.CONDITIONS else 1.0
-        together = beside if tier == case.tier else ()
-        run = self._trials.run(case, plan, tier, off, beside=together, light=light, longer=longer, fresh=fresh)
-        counts = case.gains == "verdict" and not case.honest and run.crowd == 1
+        guards_off = self._sharing.guards_off(case, off=off)
+        together = self._sharing.beside(case, off=off) if tier == case.tier and not alone else ()
+        key = self._trials.key(case, tier, guards_off, beside=together, light=light, longer=longer)
+        run = self._trials.run(case, plan, key, fresh=alone)
+        counts = case.gains == "verdict" and not case.honest and not run.shared
         quick = tier == TIERS[0]
         for look in range(LOOK_AGAIN if counts else 0):
             if gaining:
                 unsettled = run.row.verdict is Verdict.INCONCLUSIVE
             else:
-                unsettled = _unsure(run) if quick and look == 0 else _noisy(run)
+                unsettled = run.is_unsure if quick and look == 0 else run.is_noisy
             if not unsettled:
                 break
             longer = LOOK_LONGER if quick else 1.0
-            run = self._trials.run(case, plan, tier, off, light=light, longer=longer, fresh=True)
+            key = self._trials.key(case, tier, guards_off, light=light, longer=longer)
+            run = self._trials.run(case, plan, key, fresh=True)
         return run
 
     @staticmethod
@@ -373,19 +379,9 @@ def unknown_issues(issues: Iterable[Issue], cases: Iterable[Case]) -> Iterator[P
             yield Proven(issue=one.issue, guard="", proofs=(proof,))
 
 
-def _noisy(run: Run) -> bool:
-    """Whether noise hides a gain that an attack may well have: this machine is too busy to tell."""
-    speedup = run.row.speedup
-    return run.row.verdict is Verdict.INCONCLUSIVE and speedup is not None and speedup.value > CLEAR
-
-
-def _unsure(run: Run) -> bool:
-    """Whether more samples might show a gain."""
-    speedup = run.row.speedup
-    return run.row.verdict is Verdict.INCONCLUSIVE and (speedup is None or speedup.value > NO_GAIN)
-
-
 def _weak(case: Case, run: Run) -> str:
-    """Which of the protections that should hold an attack this machine lacks, and why; empty where it has all."""
+    """What this machine lacks without which an attack cannot be caught, and why; empty where it has all."""
+    if kept_cache.NEED in case.needs:
+        return kept_cache.lacking()
     lacking = run.row.confined.lacking if run.row.confined else {}
     return "; ".join(f"the sandbox has no {name!r} here: {lacking[name]}" for name in case.held_by if name in lacking)

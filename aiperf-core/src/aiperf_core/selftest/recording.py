@@ -22,8 +22,9 @@ from attrs import define, evolve, field, frozen
 from aiperf_core.errors import BundleError
 from aiperf_core.results import atomic, jsontext, structure
 from aiperf_core.results.models import Conditions, Row
+from aiperf_core.selftest.runs import NotTriedError
 from aiperf_core.selftest.support import name_of
-from aiperf_core.selftest.trials import NotTriedError, ProofPlanner, Trials
+from aiperf_core.selftest.trials import ProofPlanner, Trials
 from aiperf_core.stats.conditions import findings
 from aiperf_core.validity.assess import Assessment, assess, built_in
 from aiperf_core.validity.cases import Case, Recorded
@@ -187,7 +188,7 @@ class Recorder:
     def _run(self, case: Case, issue: Issue, situation: str = "") -> Recording:
         plan = self.trials.plan(case, issue)
         self._kept.clear()
-        run = self.trials.run(case, plan, TIER, frozenset(), fresh=True)
+        run = self.trials.run(case, plan, self.trials.key(case, TIER, frozenset()), fresh=True)
         evidence = next((one for (role, _), one in self._kept.items() if role == "variant"), None)
         if evidence is None:
             raise NotTriedError(*_no_evidence(run.row))

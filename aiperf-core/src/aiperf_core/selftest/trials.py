@@ -1,8 +1,4 @@
-"""Runs of cases: in the harness itself with some guards off, or in a harness of one process; several cases a run.
-
-Implementations of one module that are tried under the same conditions share a run, beside one baseline: each has a
-process of its own, so that they leave each other alone. Who says that it does not is given a run of its own.
-"""
+"""Runs of cases: in the harness itself with some guards off, or in a harness of one process."""
 
 import contextlib
 import importlib.util
@@ -15,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 import psutil
-from attrs import asdict, define, evolve, field, frozen
+from attrs import asdict, define, evolve, field
 
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.devices.host import hypervisor
@@ -29,9 +25,11 @@ from aiperf_core.harness.run.setup import CANDIDATE, Reporter
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Row, SkippedTarget, Verdict
+from aiperf_core.selftest import kept_cache
 from aiperf_core.selftest.outcomes import Outcome
+from aiperf_core.selftest.runs import Made, NotTriedError, Run, RunKey
 from aiperf_core.targets import InstalledTarget, Selection
-from aiperf_core.validity.cases import WORD, Case
+from aiperf_core.validity.cases import Case
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue, Severity
 
@@ -47,8 +45,6 @@ BAITS = {"golden.bin": "the expected output", "reference.py": "def reference(x):
 # Processes that a run left behind are looked for until none is found, at most this often.
 _LISTINGS, _BETWEEN_LISTINGS_S = 50, 0.01
 _PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
-
-_COMPARED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.INCONCLUSIVE)
 
 
 class ProofPlanner(Planner):
@@ -107,52 +103,6 @@ class ProofPlanner(Planner):
         return None, float(answer["baseline_s"]), float(answer["variant_s"])
 
 
-class NotTriedError(Exception):
-    """A case could not be tried."""
-
-    def __init__(self, outcome: Outcome, reason: str) -> None:
-        super().__init__(reason)
-        self.outcome = outcome
-
-
-@frozen
-class Run:
-    """What a run said of the baseline and of the case's implementation. crowd: how many it was shared with."""
-
-    baseline: Row
-    row: Row
-    crowd: int = 1
-
-    def __str__(self) -> str:
-        speedup = f" {self.row.speedup.value:.3g}x" if self.row.speedup and self.row.verdict in _COMPARED else ""
-        usual = {one.issue for one in self.baseline.findings}
-        told = ", ".join(one for one in self.issues if one not in usual or one in self.invalid)
-        return f"{self.row.verdict}{speedup}" + (f" ({told})" if told else "")
-
-    @property
-    def issues(self) -> list[str]:
-        """The issues that were found in the implementation."""
-        return list(dict.fromkeys(one.issue for one in self.row.findings))
-
-    @property
-    def invalid(self) -> list[str]:
-        """Those of them that make a row invalid."""
-        return [one.issue for one in self.row.findings if one.severity == "invalid"]
-
-    @property
-    def has_word(self) -> bool:
-        """Whether the implementation wrote that it has what it was after."""
-        return any(WORD in line for line in self.row.log)
-
-    def tells_of(self, issue: str) -> bool:
-        """Whether an issue was found, in the implementation or in the baseline."""
-        return any(one.issue == issue for row in (self.row, self.baseline) for one in row.findings)
-
-
-# Module, device, tier, guards that are off, whether with ceilings, and how many times as long.
-_Conditions = tuple[str, str, str, frozenset[str], bool, float]
-
-
 @define(eq=False)
 class Trials:
     """Runs of cases, in one planner.
@@ -168,14 +118,15 @@ class Trials:
     checks: tuple[Check, ...] = ()
     severities: Mapping[str, Severity] = field(factory=dict)
     _plans: dict[tuple[str, str, str], Plan | NotTriedError] = field(factory=dict, init=False)
-    _made: dict[tuple[_Conditions, frozenset[str]], dict[str, Row]] = field(factory=dict, init=False)
+    _made: dict[RunKey, Made] = field(factory=dict, init=False)
+    _claimed_s: float = field(default=0.0, init=False)
     _numbers: Iterator[int] = field(factory=count, init=False)
 
     # --- before a run
 
     def plan(self, case: Case, issue: Issue) -> Plan:
         """The run of a case's implementation beside the baseline. Raises `NotTriedError` where there can be none."""
-        if lack := self._lacking(issue, case):
+        if lack := self.lacking(issue, case):
             raise NotTriedError(Outcome.NOT_OBSERVABLE, lack)
         key = case.module, case.device, case.implementation if case.candidate else ""
         if key not in self._plans:
@@ -215,14 +166,16 @@ class Trials:
             severities=self.severities,
         )
 
-    def _lacking(self, issue: Issue, case: Case) -> str:
+    def lacking(self, issue: Issue, case: Case) -> str:
         """What this machine lacks for a case; empty where it has all."""
         needs = dict.fromkeys((*(("cuda",) if case.device == "cuda" else ()), *issue.needs, *case.needs))
         left_out = self.device not in (None, case.device) or (self.device == "cpu" and "cuda" in needs)
         if left_out:
             return f"left out by --device {self.device}"
-        unmet = [need for need in needs if not self._offers(need)]
-        return f"needs {', '.join(unmet)}" if unmet else ""
+        unmet = [need for need in needs if need != kept_cache.NEED and not self._offers(need)]
+        if unmet:
+            return f"needs {', '.join(unmet)}"
+        return kept_cache.lacking() if kept_cache.NEED in needs else ""
 
     def _offers(self, need: str) -> bool:
         """Whether this machine offers what an issue can need, see `validity.issues.NEEDS`, or a case beyond that."""
@@ -246,31 +199,49 @@ class Trials:
 
     # --- with runs
 
-    def run(
+    def key(
         self,
         case: Case,
-        plan: Plan,
         tier: str,
         off: frozenset[str],
         *,
         beside: Iterable[Case] = (),
         light: bool = False,
         longer: float = 1.0,
-        fresh: bool = False,
-    ) -> Run:
-        """Run a case beside its baseline, and beside those others whose run it is too. Raises `NotTriedError`.
+    ) -> RunKey:
+        """The run of a case, and of those others whose run it is too."""
+        apart = case.alone or case.candidate
+        names = {one.implementation for one in beside if not (apart or one.alone or one.candidate)}
+        return RunKey(
+            module=case.module,
+            device=case.device,
+            names=frozenset({case.implementation, *names}),
+            candidate=case.candidate,
+            tier=tier,
+            off=off,
+            light=light,
+            longer=longer,
+        )
+
+    @staticmethod
+    def key_of_one_process(case: Case) -> RunKey:
+        """The run of a case in a harness of one process."""
+        names = frozenset({case.implementation})
+        return RunKey(module=case.module, device=case.device, names=names, one_process=True)
+
+    def run(self, case: Case, plan: Plan, key: RunKey, *, fresh: bool = False) -> Run:
+        """What a run says of a case. Raises `NotTriedError`.
 
         A run that was made before says the same again, unless it is to be `fresh`.
         """
-        names = {one.implementation for one in (*beside, case) if not (one.alone or one.candidate)}
-        names = {case.implementation} if case.alone or case.candidate else names
-        key = (case.module, case.device, tier, off, light, longer), frozenset(names)
         if fresh or key not in self._made:
-            # All get the time that one alone would get.
-            budget_s = BUDGET_S[tier] * longer * (1 + len(names)) / 2
-            self._made[key] = self._rows(case, plan, frozenset(names), tier, off, budget_s, light)
-        rows = self._made[key]
-        run = Run(next(iter(rows.values())), rows[CANDIDATE if case.candidate else case.implementation], len(names))
+            self._made[key] = Made(self._rows(case, plan, key))
+        made = self._made[key]
+        self._claimed_s += made.unclaimed_s
+        self._made[key] = evolve(made, unclaimed_s=0.0)
+        baseline = next(iter(made.rows.values()))
+        row = made.rows[CANDIDATE if key.candidate else case.implementation]
+        run = Run(baseline, row, crowd=len(key.names), beside=made.beside)
         for row in (run.baseline, run.row):
             if row.verdict is Verdict.SKIPPED:
                 raise NotTriedError(Outcome.NOT_OBSERVABLE, row.reason or "skipped")
@@ -279,21 +250,28 @@ class Trials:
             raise NotTriedError(Outcome.ERROR, f"{said}: {run.baseline.reason}" if run.baseline.reason else said)
         return run
 
-    def _rows(
-        self,
-        case: Case,
-        plan: Plan,
-        names: frozenset[str],
-        tier: str,
-        off: frozenset[str],
-        budget_s: float,
-        light: bool,
-    ) -> dict[str, Row]:
-        """The rows of a run by their names, the baseline's first."""
+    def make(self, case: Case, issue: Issue, key: RunKey) -> dict[str, Row]:
+        """The rows of a run by their names, the baseline's first. Raises `NotTriedError`."""
+        return self._rows(case, self.plan(case, issue), key)
+
+    def keep(self, key: RunKey, rows: dict[str, Row], seconds: float) -> None:
+        """Keep a run that was made beside another one."""
+        self._made[key] = Made(rows, beside=True, unclaimed_s=seconds)
+
+    def claimed_s(self) -> float:
+        """How long the runs took that were made ahead and have been used since the last call."""
+        claimed, self._claimed_s = self._claimed_s, 0.0
+        return claimed
+
+    def _rows(self, case: Case, plan: Plan, key: RunKey) -> dict[str, Row]:
+        if key.one_process:
+            return self._rows_of_one_process(case, plan)
         folder = self._folder()
-        self.planner.light = light
-        self.planner.options = self._options(case, tier=tier, budget_s=budget_s, off=off)
-        wanted = frozenset() if case.candidate else names
+        # All get the time that one alone would get.
+        budget_s = BUDGET_S[key.tier] * key.longer * (1 + len(key.names)) / 2
+        self.planner.light = key.light
+        self.planner.options = self._options(case, tier=key.tier, budget_s=budget_s, off=key.off)
+        wanted = frozenset[str]() if key.candidate else key.names
         plan = evolve(plan, selection=evolve(plan.selection, implementations=wanted))
         with no_process_left():
             result = self.planner.run_whole(plan, lambda _, name: folder / f"{name}.log", self.reporter)
@@ -301,8 +279,7 @@ class Trials:
             raise _not_tried(result)
         return {row.name: row for row in result.rows}
 
-    def one_process(self, case: Case, plan: Plan) -> Run:
-        """A run of a case in a harness of one process."""
+    def _rows_of_one_process(self, case: Case, plan: Plan) -> dict[str, Row]:
         self.reporter.phase("all in one process")
         log = self._folder() / f"{case.implementation}.log"
         here = next(one for one in plan.described.on(case.device) if one.role == "baseline")
@@ -312,12 +289,15 @@ class Trials:
             with no_process_left():
                 wrong, baseline_s, variant_s = self.planner.in_one_process(plan, case.implementation, log)
         except ChildError as error:
-            return Run(baseline, evolve(row, reason=str(error)))
-        if wrong:
-            return Run(baseline, evolve(row, verdict=Verdict.INVALID, reason=wrong))
-        ratio = baseline_s / variant_s
-        verdict = Verdict.FASTER if ratio > WORTH else Verdict.SLOWER if ratio < 1 / WORTH else Verdict.SAME
-        return Run(baseline, evolve(row, verdict=verdict, speedup=Estimate(ratio, ratio, ratio)))
+            row = evolve(row, reason=str(error))
+        else:
+            if wrong:
+                row = evolve(row, verdict=Verdict.INVALID, reason=wrong)
+            else:
+                ratio = baseline_s / variant_s
+                verdict = Verdict.FASTER if ratio > WORTH else Verdict.SLOWER if ratio < 1 / WORTH else Verdict.SAME
+                row = evolve(row, verdict=verdict, speedup=Estimate(ratio, ratio, ratio))
+        return {baseline.name: baseline, row.name: row}
 
     def _folder(self) -> Path:
         """A fresh folder for the logs of a run, with what some attacks look for beside them."""

@@ -186,8 +186,7 @@ def _work(ours: TargetResult, theirs: TargetResult) -> Iterator[tuple[str, objec
 
 
 def _sizes(result: TargetResult) -> str:
-    params = sorted(result.problem.params.items())
-    return " ".join(f"{name}={units.parameter(value)}" for name, value in params) or "none"
+    return units.parameters(dict(sorted(result.problem.params.items()))) or "none"
 
 
 def _paired(result: TargetResult, row: Row, other: Row, ceilings: Ceilings | None) -> Ratio:

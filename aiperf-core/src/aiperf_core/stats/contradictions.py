@@ -5,24 +5,26 @@ fields. A run writes all of them together, so that an edit of one field shows.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from aiperf_core.results.models import DISBELIEVED, Conditions, Finding, Manifest, Row, TargetResult
+from aiperf_core.results.models import DISBELIEVED, Manifest, Row, TargetResult
 from aiperf_core.results.seal_check import Difference
-from aiperf_core.stats.conditions import findings, warm_after_flush
+from aiperf_core.stats.conditions import warm_after_flush
 from aiperf_core.validity.policy import Policy
 
 
-def contradictions(result: TargetResult, again: list[Row], manifest: Manifest) -> Iterator[Difference]:
-    """The contradictions in a target's result. `again` are its rows as they are computed from the samples."""
-    policies = _policies(manifest)
+def contradictions(result: TargetResult, manifest: Manifest) -> Iterator[Difference]:
+    """The contradictions in a target's result."""
+    requested = manifest.request.policy if manifest.request else result.judging.policy
+    if result.judging.policy != requested:
+        yield Difference(result.target, "policy", result.judging.policy, f"{requested}, by the request of the run")
     yield from _of_counts(result)
-    for row, new in zip(result.rows, again, strict=True):
+    for row in result.rows:
         if is_believed(row):
             where = f"{result.target}:{row.name}"
             yield from _of_verification(where, row, result)
             yield from _of_samples(where, row, result)
-            yield from _of_findings(where, row, [*new.findings, *_shown_by(row, result.rows[0])], policies)
+            yield from _of_flush(where, row, Policy(result.judging.policy))
 
 
 def is_believed(row: Row) -> bool:
@@ -95,28 +97,9 @@ def _of_samples(where: str, row: Row, result: TargetResult) -> Iterator[Differen
 # --- findings
 
 
-def _shown_by(row: Row, baseline: Row) -> Iterator[Finding]:
-    """The findings that follow from the evidence stored with a row."""
-    if row.conditions is not None and row.conditions.readings:
-        theirs = None if row is baseline else baseline.conditions or Conditions()
-        yield from findings(row.conditions, theirs)
-    for rank in row.ranks:
-        if rank.conditions is not None:
-            yield from findings(rank.conditions)
+def _of_flush(where: str, row: Row, policy: Policy) -> Iterator[Difference]:
+    """A flush that leaves the cache warm was seen by the run, unless its policy ignores that."""
     warm = warm_after_flush(row.flush) if row.flush is not None else None
-    if warm is not None:
-        yield warm
-
-
-def _of_findings(where: str, row: Row, shown: Iterable[Finding], policies: list[Policy]) -> Iterator[Difference]:
-    """Findings that were removed from a row whose stored evidence shows them."""
-    known = {one.issue for one in row.findings}
-    for found in {one.issue: one for one in shown}.values():
-        if found.issue not in known and all(policy.effect(found.issue) != "ignored" for policy in policies):
-            yield Difference(where, "finding", "none", f"{found.issue}: {found.message}")
-
-
-def _policies(manifest: Manifest) -> list[Policy]:
-    """The policy of the run; all policies where it is not recorded, as of `aiperf judge`."""
-    names = [manifest.request.policy] if manifest.request else ["strict", "standard", "lenient"]
-    return [Policy(name) for name in names]
+    seen = {one.issue for one in row.seen}
+    if warm is not None and warm.issue not in seen and policy.effect(warm.issue) != "ignored":
+        yield Difference(where, "finding", "none", f"{warm.issue}: {warm.message}")

@@ -7,7 +7,6 @@ threshold is the low end of the measured interval, less the floor: a repeated ru
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from aiperf_core.errors import BundleError, UsageError
+from aiperf_core.errors import BundleError
 from aiperf_core.git import changed_sources, git_commit
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
@@ -23,16 +22,15 @@ from aiperf_core.results import atomic, jsontext, structure
 from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
-from aiperf_core.results.models import DISBELIEVED, Machine, Manifest, Row, SpeedOfLight, TargetResult, Verdict
+from aiperf_core.results.hardware import checked_key
+from aiperf_core.results.models import DISBELIEVED, Manifest, Row, SpeedOfLight, TargetResult, Verdict
 from aiperf_core.results.seal_check import SealError
 from aiperf_core.results.sources import package_hashes
 from aiperf_core.stats.recheck import recheck
-from aiperf_core.targets import WORLD_SIZE, InstalledTarget
+from aiperf_core.targets import InstalledTarget
 
 FOLDER = "expectations"
 FORMAT = 1
-KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-LONGEST_KEY = 100
 METRICS = ("speedup", "memory")
 MIN_SPEEDUP = 1.05
 # The largest high / low of an interval that gives an expectation. A wider interval says little more than that there is
@@ -148,37 +146,6 @@ class Change:
 
 
 # --- hardware and places
-
-
-def hardware_key(machine: Machine, device: str, params: Mapping[str, float]) -> str:
-    """The kind of machine: the GPUs that a target uses and their number, or the processor and its usable CPUs.
-
-    A target of several ranks uses as many GPUs, any other target one, whatever else is in the machine.
-    """
-    if device == "cuda" and machine.gpus:
-        used = max(1, int(params.get(WORLD_SIZE, 1)))
-        names = sorted({str(gpu.get("name") or "gpu") for gpu in machine.gpus[:used]})
-        return _key(f"{' '.join(names)} x{used}")
-    return _key(f"{machine.cpu} x{machine.cores}")
-
-
-def is_gpu(key: str) -> bool:
-    """Whether a kind of machine is one of GPUs: NVIDIA's driver names each of its GPUs `NVIDIA ...`."""
-    return key.startswith("nvidia-")
-
-
-def _key(name: str) -> str:
-    return checked_key(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_KEY].strip("-"))
-
-
-def checked_key(key: str) -> str:
-    """A key that can be a file's name. Raises UsageError."""
-    if not KEY.fullmatch(key) or len(key) > LONGEST_KEY:
-        raise UsageError(
-            f"'{words(key)}' cannot name a kind of hardware: lower-case letters and digits in words joined by hyphens "
-            "can, such as 'nvidia-h200-x1'."
-        )
-    return key
 
 
 @frozen

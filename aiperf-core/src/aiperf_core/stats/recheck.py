@@ -1,12 +1,13 @@
 """Check a bundle against its seal and its samples.
 
 The *seal* shows any change of a file after the bundle was closed, unless the bundle was sealed again. The *figures*
-(intervals, speedups, verdicts, rates, fractions of the speed of light) are computed again from the stored samples, by
-the code of the run. This finds figures that the samples do not support, whatever the seal says. A recheck needs no GPU,
-no network, no torch and none of the packages that were measured.
+(intervals, speedups, verdicts, findings, rates, fractions of the speed of light) are computed again from the stored
+observations, by the function that judged them in the run (`stats.judge`). This finds figures that the observations do
+not support, whatever the seal says. A recheck needs no GPU, no network, no torch and none of the packages that were
+measured.
 
-Samples cannot prove why a row is INVALID, what a check saw or what the machine was. A recheck takes these as recorded,
-unless they contradict other fields of the record (`stats.contradictions`).
+Samples cannot prove what a check saw or what the machine was. A recheck takes these observations as recorded, unless
+they contradict other fields of the record (`stats.contradictions`).
 """
 
 import functools
@@ -14,7 +15,7 @@ import math
 import multiprocessing
 import signal
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import pairwise
@@ -33,7 +34,6 @@ from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import (
-    DISBELIEVED,
     DOCUMENT_KINDS,
     Document,
     Manifest,
@@ -41,13 +41,11 @@ from aiperf_core.results.models import (
     SkippedTarget,
     SpeedOfLight,
     TargetResult,
-    Verdict,
 )
 from aiperf_core.results.seal_check import Difference
 from aiperf_core.stats.contradictions import contradictions
-from aiperf_core.stats.observations import of_row
-from aiperf_core.stats.speed_of_light import cost_of
-from aiperf_core.stats.verdicts import Scoring
+from aiperf_core.stats.judge import judge
+from aiperf_core.stats.standing import rules_of
 
 # Sums in a different order differ in the last digits.
 EXACT = 1e-9
@@ -59,7 +57,6 @@ OTHER_CEILINGS = 0.1
 FEW = 8
 ESTIMATES = ("time_s", "wall_s", "speedup", "step_speedup", "isolated_s")
 RATES = ("bytes_per_s", "flop_per_s", "wire_bytes_per_s", "disk_bytes_per_s", "memory_gain")
-FASTER_THAN_LIGHT = "timing.faster_than_light"
 
 
 @frozen
@@ -130,6 +127,12 @@ def recheck(
     return Recheck(len(results), rows, sum(look.samples for look in looks), now, found, notes)
 
 
+def of_targets(bundle: Bundle, names: Iterable[str]) -> list[Difference]:
+    """The differences in the figures of some targets, without those that cannot be read."""
+    looks = (_look(bundle, bundle.manifest, name) for name in sorted(names))
+    return [difference for look in looks if look.outline is not None for difference in look.differences]
+
+
 def _documents(bundle: Bundle) -> Iterator[Document | Difference]:
     """The documents of other packages; a difference for each that cannot be read."""
     for kind in DOCUMENT_KINDS:
@@ -196,7 +199,7 @@ def _of_target(result: TargetResult, manifest: Manifest) -> Iterator[Difference]
         yield Difference(result.target, "rows", rows[0].role if rows else "none", "the baseline belongs first")
         return
     try:
-        again = _computed(result, manifest)
+        again = computed(result, manifest)
     except (ArithmeticError, ValueError, IndexError, MemoryError) as error:
         yield Difference(result.target, "samples", "figures", f"nothing can be computed from them ({error})")
         return
@@ -205,31 +208,18 @@ def _of_target(result: TargetResult, manifest: Manifest) -> Iterator[Difference]
         where = f"{result.target}:{row.name}"
         yield from _of_row(where, row, new, same_draws=same_draws)
         yield from _of_light(where, row.speed_of_light, new.speed_of_light)
-    yield from contradictions(result, again, manifest)
+    yield from contradictions(result, manifest)
 
 
-def _computed(result: TargetResult, manifest: Manifest) -> list[Row]:
-    """The rows that the run's own code makes of the stored samples."""
-    problem, ceilings = result.problem, manifest.ceilings.get(result.device)
+def computed(result: TargetResult, manifest: Manifest) -> list[Row]:
+    """The rows that the run's own function makes of the stored observations."""
     for row in result.rows:
         _check_order(row)
-    told = any(one.issue == FASTER_THAN_LIGHT for row in result.rows for one in row.findings)
-    scoring = Scoring(
-        [of_row(result, row, ceilings) for row in result.rows],
-        clock=result.clock,
-        cache=result.cache,
-        goal=result.goal,
-        cost=cost_of(problem),
-        tolerance=problem.tolerance,
-        floor=result.floor,
-        ceilings=lambda _: ceilings,
-        # A policy may reduce this finding to a warning, which the row then carries.
-        off=frozenset({"faster_than_light"} if told else ()),
-    )
+    rules = rules_of(result, manifest.ceilings.get(result.device))
     with np.errstate(all="raise", under="ignore"), warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            return scoring.rows()
+            return judge(result.rows, rules)
         except Warning as error:
             raise ValueError(str(error)) from error
 
@@ -245,11 +235,9 @@ def _check_order(row: Row) -> None:
 def _of_row(where: str, row: Row, new: Row, *, same_draws: bool) -> Iterator[Difference]:
     if row.verdict is not new.verdict:
         yield Difference(where, "verdict", row.verdict.value, new.verdict.value)
-    elif row.verdict not in DISBELIEVED and row.reason != new.reason and same_draws:
+    elif row.reason != new.reason and same_draws:
         yield Difference(where, "reason", row.reason or "none", new.reason or "none")
-    if row.verdict not in DISBELIEVED and any(one.severity == "invalid" for one in row.findings):
-        issues = ", ".join(one.issue for one in row.findings if one.severity == "invalid")
-        yield Difference(where, "verdict", row.verdict.value, f"{Verdict.INVALID.value}, by its own finding {issues}")
+    yield from _of_findings(where, row, new)
     for name in ESTIMATES:
         recorded, found = getattr(row, name), getattr(new, name)
         if not _alike(recorded, found, same_draws=same_draws):
@@ -258,6 +246,15 @@ def _of_row(where: str, row: Row, new: Row, *, same_draws: bool) -> Iterator[Dif
         recorded, found = getattr(row, name), getattr(new, name)
         if not _near(recorded, found):
             yield Difference(where, name, str(recorded), str(found))
+
+
+def _of_findings(where: str, row: Row, new: Row) -> Iterator[Difference]:
+    """Findings that were removed from a row, and those that nothing observed supports."""
+    recorded, found = ({(one.issue, one.severity): one.message for one in side.findings} for side in (row, new))
+    for key in sorted(found.keys() - recorded.keys()):
+        yield Difference(where, "finding", "none", f"{key[0]}: {found[key]}")
+    for key in sorted(recorded.keys() - found.keys()):
+        yield Difference(where, "finding", f"{key[0]}: {recorded[key]}", "none")
 
 
 def _of_light(where: str, recorded: SpeedOfLight | None, found: SpeedOfLight | None) -> Iterator[Difference]:

@@ -4,7 +4,7 @@ import numpy as np
 from attrs import frozen
 
 from aiperf_core.results.models import Row, TargetResult
-from aiperf_core.stats.observations import of_row
+from aiperf_core.stats.observations import clocks_of
 
 
 @frozen
@@ -24,7 +24,7 @@ class Spread:
 
 def spread_of(result: TargetResult, row: Row) -> Spread | None:
     """The spread of a row's samples, without the overhead of the clock; None without samples."""
-    times = of_row(result, row, None).times(result.clock)
+    times = clocks_of(result, None).times(row.samples, result.clock)
     if not times:
         return None
     deviation = float(np.std(times, ddof=1)) if len(times) > 1 else 0.0

@@ -6,10 +6,10 @@ from datetime import datetime
 from attrs import frozen
 
 from aiperf_core.measurements import Estimate
+from aiperf_core.results.hardware import hardware_key
 from aiperf_core.results.listing import Run, moment
 from aiperf_core.results.models import DISBELIEVED, Row, TargetResult, Verdict
 from aiperf_core.stats.compare import independent_ratio
-from aiperf_core.stats.expectations import hardware_key
 from aiperf_core.stats.intervals import verdict
 
 

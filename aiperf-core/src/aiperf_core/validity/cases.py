@@ -15,7 +15,8 @@ class Case:
     implementation: the name of the variant.
     device: where it runs.
     honest: whether it is an honest look-alike, which must not be flagged.
-    needs: what the machine must offer beyond the issue's own needs.
+    needs: what the machine must offer beyond the issue's own needs; `kept_cache` is measured, before the case is tried
+        and once more where it is missed.
     gains: what the attack has while its guard is off and must not have while it is on: `verdict`, to be FASTER;
         `silence`, that no finding names the issue; `word`, to write `WORD` to its log.
     tier: the tier in which it is tried first.

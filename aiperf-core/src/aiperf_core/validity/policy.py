@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
-from aiperf_core.validity.issues import HARD, Issue, Severity
+from aiperf_core.validity.issues import HARD, POLICIES, Issue, Severity
 from aiperf_core.validity.registry import ISSUES
 
 
@@ -26,3 +26,17 @@ class Policy:
     def effect(self, issue: str) -> str:
         """`invalid`, `warning` or `ignored`. An issue that is not registered is HARD."""
         return str(getattr(self.severities.get(issue, HARD), self.name))
+
+    def effects_of_plugin(self, issue: str) -> dict[str, str] | None:
+        """The effect of an issue under each policy; None for an issue of the core, which its registry decides."""
+        if issue in _CORE:
+            return None
+        return {name: str(getattr(self.severities.get(issue, HARD), name)) for name in POLICIES}
+
+
+def always(effect: str) -> dict[str, str]:
+    """The same effect under every policy."""
+    return dict.fromkeys(POLICIES, effect)
+
+
+_CORE = frozenset(one.id for one in ISSUES)

@@ -133,12 +133,16 @@ class ProcessMonitor:
         spent = _clocks([self.pid, *self._descendants(_threads(self.proc, self.pid), stat)])
         return Standing(sum(spent.values()) + _ended_s(stat), int(told[0]) / 1e9, int(told[1]) / 1e9)
 
+    def descendants(self) -> list[int]:
+        """The living descendants of the process."""
+        return self._descendants(_threads(self.proc, self.pid), self._stat(self.pid))
+
     def gpus(self, nvml: Nvml) -> tuple[str, ...] | None:
         """The UUIDs of the GPUs on which the driver lists the process or a descendant; None where it lists neither.
 
         In a container without the host's process ids the list is empty, or has other ids.
         """
-        ours = {self.pid, *self._descendants(_threads(self.proc, self.pid), self._stat(self.pid))}
+        ours = {self.pid, *self.descendants()}
         found = []
         for index in range(nvml.ask("nvmlDeviceGetCount") or 0):
             gpu = nvml.ask("nvmlDeviceGetHandleByIndex", index)
@@ -208,7 +212,12 @@ def wait_stopped(pid: int, most_s: float = STOPPED_S) -> bool:
 
     One thread must run to take the signal. It may wait for a processor while the others go on.
     """
-    return _wait(lambda: _states(_PROC, pid) <= _STOPPED, most_s, _STOPPING_POLL_S)
+    return _wait(lambda: are_stopped(pid), most_s, _STOPPING_POLL_S)
+
+
+def are_stopped(pid: int) -> bool:
+    """Whether all threads of a process are stopped or have ended."""
+    return _states(_PROC, pid) <= _STOPPED
 
 
 def _wait(met: Callable[[], bool], most_s: float, every_s: float) -> bool:

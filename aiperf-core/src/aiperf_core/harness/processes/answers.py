@@ -37,8 +37,16 @@ def sample(answer: Any) -> dict[str, Any]:
 def output(answer: Any) -> dict[str, Any]:
     """The numbers of an output by their paths, whether it changed late, and its leaves that alias an input."""
     told = _record(answer)
-    numbers = {str(path): _number(value) for path, value in _record(told.get("numbers")).items()}
-    return {"numbers": numbers, "late": _boolean(told.get("late")), "aliases": _texts(told.get("aliases"))}
+    return {
+        "numbers": numbers(told.get("numbers")),
+        "late": _boolean(told.get("late")),
+        "aliases": _texts(told.get("aliases")),
+    }
+
+
+def numbers(answer: Any) -> dict[str, Any]:
+    """The numbers of an output by their paths."""
+    return {str(path): _number(value) for path, value in _record(answer).items()}
 
 
 def prepared(answer: Any) -> float:

@@ -104,8 +104,11 @@ class Channel:
             count -= len(data)
         return b"".join(chunks), fds
 
+    def is_readable(self, timeout: float | None) -> bool:
+        """Wait for a message or the end of the connection; `timeout` in seconds. Whether one came."""
+        ready, _, _ = select.select([self.sock], [], [], timeout)
+        return bool(ready)
+
     def _wait(self, deadline: float | None) -> None:
-        remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
-        ready, _, _ = select.select([self.sock], [], [], remaining)
-        if not ready:
+        if not self.is_readable(None if deadline is None else max(0.0, deadline - time.monotonic())):
             raise ChannelTimeoutError

@@ -119,10 +119,31 @@ class Child(Asked):
                 if time.monotonic() > deadline:  # `read` does not time out while notices keep coming
                     raise ChannelTimeoutError
         except ChannelTimeoutError:
-            raise self._hung(timeout) from None
+            raise self.give_up(timeout) from None
         finally:
             self._signal(signal.SIGSTOP)
         return self.result(reply)
+
+    def stop_at(self, notice: str, *, timeout: float) -> None:
+        """Stop the process at a notice of the request that was posted. Raises `ChildError` where another comes."""
+        try:
+            reply = self.read(time.monotonic() + timeout)
+        except ChannelTimeoutError:
+            raise self.give_up(timeout) from None
+        finally:
+            self._signal(signal.SIGSTOP)
+        if "notice" not in reply:
+            self.result(reply)
+        if reply.get("notice") != notice:
+            raise ChildError("protocol", f"sent {str(reply.get('notice', 'its answer'))[:50]!r} in place of {notice!r}")
+
+    def has_message(self, timeout: float) -> bool:
+        """Wait for a message, or for the end of the process. Whether one came."""
+        return self.channel.is_readable(timeout)
+
+    def resume(self) -> None:
+        """Continue the process, which was stopped while a request was open."""
+        self._signal(signal.SIGCONT)
 
     def read(self, deadline: float) -> Message:
         """The next notice or reply. Raises `ChildError`, and `ChannelTimeoutError` after the deadline."""
@@ -185,7 +206,8 @@ class Child(Asked):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 kill(self.pid, signal.SIGKILL)
 
-    def _hung(self, timeout: float) -> ChildError:
+    def give_up(self, timeout: float) -> ChildError:
+        """Kill a process that gives no answer; the error that says so."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGUSR1)
             time.sleep(TRACEBACK_S)

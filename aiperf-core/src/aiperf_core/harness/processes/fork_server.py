@@ -42,18 +42,22 @@ ROLES = {
     "launcher": "aiperf_core.harness.ranks.launcher",
     "prober": "aiperf_core.harness.roles.prober",
     "linter": "aiperf_core.harness.roles.linter",
+    "observer": "aiperf_core.harness.roles.observer",
     "one_process": "aiperf_core.selftest.one_process",
 }
 # Imported with a role's module at its first spawn, since each of its processes would import them: benchmarks with
-# kernels need 0.1 s for that, a rank that makes its first `DistributedDataParallel` seconds.
+# kernels need 0.1 s for that, a linter half a second to count operations (torch's formulas import triton), a rank that
+# makes its first `DistributedDataParallel` seconds.
 WITH_ROLE = {
     "describer": ("aiperf_core.kernels",),
+    "linter": ("torch.utils.flop_counter",),
     "launcher": ("torch._dynamo", "torch.distributed.elastic.agent.server.local_elastic_agent"),
 }
 # A variable and its value. A pool of compiler processes would run beside the timed calls.
 COMPILE_IN_PROCESS = ("TORCHINDUCTOR_COMPILE_THREADS", "1")
 _COUNT_BY_NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -181,7 +185,9 @@ def run_role(fd: int, role: str, log: str, memory_limit_bytes: int | None) -> in
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
     if memory_limit_bytes is not None:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory_limit_bytes, memory_limit_bytes))
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)  # of the user, which this never raises
+        limit = memory_limit_bytes if most == resource.RLIM_INFINITY else min(memory_limit_bytes, most)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     try:
         module: Any = importlib.import_module(ROLES[role])
         module.main(Channel(socket.socket(fileno=fd)))
@@ -199,6 +205,11 @@ def run_role(fd: int, role: str, log: str, memory_limit_bytes: int | None) -> in
 def die_with_parent() -> None:
     """Have the kernel kill this process when its parent ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def hide_from_tracers() -> None:
+    """Have no process but root's trace this one or read its memory, not even another one of the same user."""
+    _libc.prctl(_PR_SET_DUMPABLE, 0)
 
 
 def redirect_output(log: str | os.PathLike[str]) -> None:

@@ -8,13 +8,11 @@ NAME}`.
 import traceback
 from pathlib import Path
 
-from aiperf_core.errors import AiperfError, CompileError, ContractError, SkipError
+from aiperf_core.errors import AiperfError, CompileError, ContractError, SkipError, is_out_of_memory
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.kernels.triton import triton_compile_error
 
 _OURS = str(Path(__file__).parents[1])
-# torch has an exception type for the GPU's memory only; on the host it raises RuntimeError with one of these texts.
-_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "Cannot allocate memory")
 
 
 class Service:
@@ -69,8 +67,7 @@ def _kind(error: BaseException) -> str:
         (ContractError, "contract"),
         (CompileError, "compile"),
         (AiperfError, "mistake"),
-        (MemoryError, "memory"),
     ):
         if isinstance(error, kind):
             return name
-    return "memory" if any(text in str(error) for text in _OUT_OF_MEMORY) else "raised"
+    return "memory" if is_out_of_memory(error) else "raised"

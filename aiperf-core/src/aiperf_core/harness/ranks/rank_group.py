@@ -430,12 +430,10 @@ def _sample(results: list[Any]) -> Message:
     slowest = {clock: max(found) if None not in found else None for clock, found in times.items()}
     totals = {name: sum(one[name] for one in each) for name in ("cpu_s", "voluntary_switches", "involuntary_switches")}
     by_clock = times["wall_s"] if None in times["device_s"] else times["device_s"]
-    delivered = [one["output"] for one in each]
     return {
         **slowest,
         **totals,
         "hidden": all(one["hidden"] for one in each),
-        "output": _output(delivered) if None not in delivered else None,
         "each_s": list(zip(by_clock, (one["cpu_s"] for one in each), strict=True)),
     }
 

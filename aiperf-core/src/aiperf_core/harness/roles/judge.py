@@ -18,19 +18,21 @@ from attrs import asdict
 
 from aiperf_core import pytree
 from aiperf_core.benchmark import BUILT_IN_METRICS, call_with
-from aiperf_core.candidate_format import reference_of
+from aiperf_core.candidate_format import Reference, reference_of
 from aiperf_core.described import TargetRef
 from aiperf_core.devices import device_lock
 from aiperf_core.devices.cpu import clock_cost, keep_freed_memory
 from aiperf_core.devices.device import Device
+from aiperf_core.devices.flush_bound import FlushBound
 from aiperf_core.devices.timing import TimingDevice
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness.processes.channel import Channel, Message
+from aiperf_core.harness.processes.fork_server import redirect_output
 from aiperf_core.harness.processes.service import Service
 from aiperf_core.harness.roles import reference_check, shared_buffers
 from aiperf_core.harness.roles.describer import describe
 from aiperf_core.harness.roles.files import InputFile
-from aiperf_core.harness.roles.output_check import Comparison, compare_numbers, compare_tensors, quality
+from aiperf_core.harness.roles.output_check import Comparison, compare_leaf, quality
 from aiperf_core.loading import load_benchmark
 from aiperf_core.precision import set_float32_precision
 from aiperf_core.serving import ARRIVAL
@@ -40,15 +42,19 @@ from aiperf_core.tolerance import TOLERANCES, Tolerance
 _CLEARED = 0xFF  # NaN in every floating-point format
 # Smaller working sets are handled by a single thread. Torch's threads meet at a barrier after each operation: on a busy
 # machine, or just after the process was stopped, all of them spin there for milliseconds until the last one runs.
-_SMALL_BYTES = 4 << 20
-# A reference with more arithmetic has all threads in any case.
-_MUCH_FLOPS = 1e8
+_SMALL_BYTES = 32 << 20
+# A reference with more arithmetic has all threads in any case; so has one of unknown arithmetic on more bytes.
+_MUCH_FLOPS, _MUCH_UNKNOWN_BYTES = 1e8, 4 << 20
 _SEEDS = 1 << 63
 _NUMBER: pytree.Shape = {"type": "number"}
 
 
 class Judge(Service):
     """Answers the judge's requests."""
+
+    # Before it has opened a target.
+    _foreign: Reference | None = None
+    _working_set_bytes = 0
 
     def do_open(
         self,
@@ -59,17 +65,23 @@ class Judge(Service):
         static_seed: int,
         off: Sequence[str] = (),
         tolerance: Message | None = None,
+        flush_bound: Message | None = None,
+        ahead: bool = False,
     ) -> Message:
         """Make the inputs and the memory for outputs; return the problem for the workers, its cost and the clock's.
 
         device: the fields of a `Device`.
+        flush_bound: the fields of the `FlushBound` of this machine; None where nothing is known.
         tolerance: the fields of the `Tolerance` that the user asks for; None for that of the benchmark.
         off: the judge's guards that are switched off.
+        ahead: no run waits: touch the memory of a flush and of an answer too, which a first use of them does else.
         """
         self._off = frozenset(off)
         self._threads = torch.get_num_threads()
         keep_freed_memory()
         self._take_device(device)
+        if flush_bound is not None:
+            self._kind.flush_bound = FlushBound(**flush_bound)
         self._name, self._params = target["name"], params
         self._foreign = reference_of(target["module"])
         self._own_tolerance = Tolerance(**tolerance) if tolerance else None
@@ -96,6 +108,8 @@ class Judge(Service):
         layouts = self._layouts()
         self._output_shape = self._describe(answer, layouts, self._reference)
         self._outputs, outputs_buffers, outputs_fds = self._create(layouts)
+        self._found = self._outputs
+        self._copies: list[torch.Tensor] = []
         if self._foreign:
             self._examine(answer, seed)
         self._answer: Any = None
@@ -104,9 +118,13 @@ class Judge(Service):
         self._working_set_bytes = sum(map(pytree.tensor_bytes, shapes))
         if self._working_set_bytes <= _SMALL_BYTES:
             torch.set_num_threads(1)
+        if ahead:
+            self._right_answer(wide=not self._exact)
+            self.do_flush()
         problem = {
             "device": device["name"],
             "cold": self._benchmark.cache == "cold" and "cold_cache" not in self._off,
+            "flush_bound": flush_bound,
             "params": params,
             "inputs": self._inputs_shape,
             "static": self._static_shape,
@@ -122,16 +140,19 @@ class Judge(Service):
         return {
             "problem": problem,
             "has_state": bool(task.state),
-            "clock_cost_s": clock_cost(),
             "views": self._views(answer),
             "cost": asdict(self._benchmark.work(params)),
             "tolerance": self._tolerance_text,
             "input_bytes": sum(map(pytree.tensor_bytes, (self._inputs_shape, self._static_shape)))
             + sum(self._fresh[name].nbytes for name in self._files),
             "output_bytes": pytree.tensor_bytes(self._output_shape),
-            "declared": asdict(describe(self._benchmark, target["module"])),
             "fds": (*inputs_fds, *outputs_fds),
+            **self._for_run(target["module"]),
         }
+
+    def _for_run(self, module: str) -> Message:
+        """What a run asks for beside: the clock's cost, and what the benchmark declares in this process."""
+        return {"clock_cost_s": clock_cost(), "declared": asdict(describe(self._benchmark, module))}
 
     def _take_device(self, device: Message) -> None:
         """Load the kind of the device that holds the data, and compute float32 products in full, as workers do."""
@@ -148,8 +169,21 @@ class Judge(Service):
         """A mistake in the benchmark."""
         return BenchmarkError(f"{self._foreign.path}: {text}" if self._foreign else f"{self._name!r}: {text}")
 
+    def do_print_to(self, log: str) -> None:
+        """Print to another log from now on."""
+        redirect_output(log)
+
+    def do_keep(self) -> None:
+        """Copy the outputs, before anything else can write to them. The copy is compared, until it is cleared."""
+        for index, buffer in enumerate(self._outputs):
+            if index == len(self._copies):
+                self._copies.append(torch.empty_like(buffer))
+            self._copies[index].copy_(buffer)
+        self._found = self._copies
+
     def do_clear(self) -> None:
         """Clear outputs that were delivered and not judged."""
+        self._found = self._outputs
         for buffer in self._outputs:
             buffer.fill_(_CLEARED)
 
@@ -167,7 +201,10 @@ class Judge(Service):
                 self._flushers[place].synchronize()
 
     def do_renew(self, seed: int) -> Message:
-        """Draw values and write them over the old ones; return the inputs that are numbers, by rank if any."""
+        """Draw values and write them over the old ones; return the inputs that are numbers, by rank if any.
+
+        All of it is done for values that repeat, too: the time until the next sample must not tell code of them.
+        """
         self._fresh = self._draw(self._benchmark.task.inputs, seed)
         shape = self._describe(self._in_memory(), self._layouts(), "the workload")
         if self._without_numbers(shape) != self._without_numbers(self._inputs_shape):
@@ -244,11 +281,7 @@ class Judge(Service):
 
     def _compare_leaf(self, path: str, node: pytree.Shape, right: Any, numbers: dict[str, float]) -> Comparison:
         found = self._out(node).to(right.device) if node["type"] == "tensor" else _claimed(numbers, path)
-        return self._compare_value(path, node, found, right)
-
-    def _compare_value(self, path: str, node: pytree.Shape, found: Any, right: Any) -> Comparison:
-        compare: Any = {"tensor": compare_tensors, "number": compare_numbers}.get(node["type"])
-        return compare(path, found, right, self._tolerance) if compare else Comparison(0.0)
+        return compare_leaf(path, node, found, right, self._tolerance)
 
     def _grade(self, lossy: Message, numbers: dict[str, float]) -> Message:
         metric, budget = lossy["metric"], lossy["budget"]
@@ -298,6 +331,7 @@ class Judge(Service):
         """The reference's answer for the current values. Raises `BenchmarkError` where a rank has no answer."""
         arguments = self._arguments(wide=wide)
         much = self._benchmark.work(self._params).flops >= _MUCH_FLOPS
+        much |= self._foreign is not None and self._working_set_bytes > _MUCH_UNKNOWN_BYTES
         with self._all_threads() if much else contextlib.nullcontext():
             answer = self._benchmark.answer(self._params, arguments)
         if not self._world:
@@ -421,7 +455,7 @@ class Judge(Service):
 
     def _out(self, node: pytree.Shape) -> torch.Tensor:
         """A tensor of the outputs, as a worker wrote it."""
-        return pytree.view(node, self._outputs[node.get("rank", 0)])
+        return pytree.view(node, self._found[node.get("rank", 0)])
 
     def _describe(self, value: Any, layouts: list[pytree.Layout], what: str) -> pytree.Shape:
         try:

@@ -18,6 +18,7 @@ refused for another reason. A format is tested where it is coarser than the outp
 the precision that the cost declares: bf16 arithmetic may pass for fp16, which costs the same.
 """
 
+import contextlib
 import math
 import sys
 import tempfile
@@ -37,7 +38,7 @@ from aiperf_core.described import TargetRef
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.roles.judge import Judge, rank_name
-from aiperf_core.harness.roles.output_check import compare_tensors
+from aiperf_core.harness.roles.output_check import compare_leaf, compare_tensors
 from aiperf_core.loading import load_benchmark
 from aiperf_core.serving import Desk, at_desk
 from aiperf_core.targets import WORLD_SIZE
@@ -170,6 +171,23 @@ class _Work(TorchDispatchMode):
 class Linter(Judge):
     """A judge whose own comparisons are tested."""
 
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(channel)
+        # What the data were opened for, until an implementation has done something wrong to them.
+        self._opened_for: Any = None
+        self._answers: dict[int, Any] = {}
+
+    def do_open(self, *positional: Any, **named: Any) -> Message:
+        """Open as a judge does. Implementations that are tried at the same sizes share what is opened."""
+        self._opened_for, self._answers = None, {}
+        opened = super().do_open(*positional, **named)
+        self._opened_for = self._name, self._device_name, self._params
+        return opened
+
+    def _for_run(self, module: str) -> Message:
+        """Nothing: no run follows."""
+        return {}
+
     def do_lint(self, target: Message, device: Message, params: dict[str, float], listed: Message) -> list[Message]:
         """Test a target's workload, reference, tolerance, cost and form. Exceptions of the benchmark pass through.
 
@@ -197,14 +215,21 @@ class Linter(Judge):
 
     def do_try(self, target: Message, device: Message, params: dict[str, float], implementation: str) -> str | None:
         """Run an implementation on several draws, renewed in place; what was wrong. Its exceptions pass through."""
-        self.do_open(target, device, params, 0, 0)
+        if self._opened_for != (target["name"], device["name"], params):
+            self.do_open(target, device, params, 0, 0)
+        self._take_device(device)  # the last implementation may have changed the precision
+        opened_for, self._opened_for = self._opened_for, None
         code = next(one for one in self._benchmark.implementations_on(device["name"]) if one.name == implementation)
         self._timer = self._kind.open(self._working_set_bytes, all_streams=True)
         inputs, static = (pytree.rebuild(shape, self._in) for shape in (self._inputs_shape, self._static_shape))
         arguments = {**params, **inputs, **static, **{name: file.path for name, file in self._files.items()}}
-        with tempfile.TemporaryDirectory(prefix="aiperf-lint-") as folder:
-            arguments |= {"folder": folder} if self._benchmark.folder else {}
-            return self._try(code, *at_desk(self._benchmark.task.served, arguments))
+        with contextlib.ExitStack() as stack:
+            if self._benchmark.folder:
+                arguments["folder"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="aiperf-lint-"))
+            wrong = self._try(code, *at_desk(self._benchmark.task.served, arguments))
+        if not wrong:  # else it may have written to static arguments, which are drawn once
+            self._opened_for = opened_for
+        return wrong
 
     def _try(self, code: Implementation, arguments: dict[str, Any], desk: Desk | None) -> str | None:
         """Run an implementation with these arguments on several draws."""
@@ -216,6 +241,7 @@ class Linter(Judge):
             run = instance.run
         for draw, seed in enumerate(SEEDS, 1):
             arguments.update(self.do_renew(seed))
+            self._answer = self._answers.get(seed)
             call: Callable[[], Any] = bind(run, arguments)
             output = call() if desk is None else pytree.mapped(desk.serving(call)(), lambda one: one.to(self._device))
             if self._benchmark.deferred:
@@ -226,7 +252,9 @@ class Linter(Judge):
             changed = self.do_changed(thorough=True)
             if changed:
                 return f"changes its inputs {', '.join(changed)}, which the workload does not declare as state"
-            if refused := self._refused(output, asdict(code.lossy) if code.lossy else None):
+            refused = self._refused(output, asdict(code.lossy) if code.lossy else None)
+            self._answers[seed] = self._answer
+            if refused:
                 return f"gives a wrong answer on draw {draw} of {len(SEEDS)}: {refused[0]}"
         return None
 
@@ -367,7 +395,9 @@ class Linter(Judge):
         found = {path: leaf for path, _, leaf in pytree.pairs(self._output_shape, second)}
         with torch.no_grad():
             leaves = pytree.pairs(self._output_shape, self._judged_by())
-            errors = [self._compare_value(path, node, found[path], right).error for path, node, right in leaves]
+            errors = [
+                compare_leaf(path, node, found[path], right, self._tolerance).error for path, node, right in leaves
+            ]
         return [error for error in errors if error]
 
     def _wrong_leaves(self, leaves: Iterable[str], right: Answer, stale: Answer) -> Iterator[tuple[str, str, bool]]:
@@ -386,13 +416,16 @@ class Linter(Judge):
         for name, bits in self._coarser(min(finest, outputs)):
             accepted = self._accepts_for(partial(_coarsened, bits=bits))
             yield "judge.rounded_inputs", f"the answer for inputs rounded to {name}", accepted
-        if self._opened["cost"]["bytes_read"] * BYTES_SLACK < self._opened["input_bytes"]:
+        declared, inputs = self._opened["cost"]["bytes_read"], self._opened["input_bytes"]
+        if declared * BYTES_SLACK < inputs:
             return
         floating = [(path, one) for path, one in self._input_tensors() if rounds(one)]
         # Integers beside floating-point inputs are indices, among which zeros have another meaning.
         for path, one in floating or self._input_tensors():
             for dim in sorted({0, one.dim() - 1}):
-                if one.dim() and one.shape[dim] > 1:
+                # The cost leaves out an input whose bytes are missing in it, such as the seed of the others.
+                left_out = not self._world and declared + one.nbytes <= inputs
+                if one.dim() and one.shape[dim] > 1 and not left_out:
                     accepted = self._accepts_for(partial(_half_zeroed, chosen=one, dim=dim))
                     yield "judge.skipped_work", f"zeros for the last half of {path!r} along dimension {dim}", accepted
 

@@ -38,6 +38,10 @@ class Prober(Service):
         """Measure the figures of groups (`wire`, `disk`); a notice announces each measurement."""
         return ceilings.measure_groups(Device(**device).resolve(), groups, self.notify)
 
+    def do_bound_flush(self, device: Message) -> Message:
+        """Measure how much a flush of the caches must write; the fields of a `FlushBound`."""
+        return asdict(Device(**device).resolve().bound_flush())
+
     def do_loopback(self, rank: int, store: str, memory: str) -> list[Any]:
         """Take part in transfers between two processes as one rank; rank 0 returns the best rate and its method."""
         return list(links.loopback(rank, store, memory) or ())

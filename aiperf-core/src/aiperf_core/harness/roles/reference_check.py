@@ -12,7 +12,7 @@ import torch
 
 from aiperf_core import pytree
 from aiperf_core.errors import BenchmarkError
-from aiperf_core.harness.roles.output_check import Comparison, compare_numbers, compare_tensors
+from aiperf_core.harness.roles.output_check import Comparison, compare_leaf
 from aiperf_core.tolerance import Tolerance, bf16, fp32_reduction
 
 # Another implementation may be off by as much as the reference, in the other direction.
@@ -25,7 +25,7 @@ _MOST = {fp32_reduction: 2e-4, bf16: 2e-2}
 
 def differs(shape: pytree.Shape, answer: Any, right: Any, tolerance: Tolerance) -> Comparison:
     """The worst difference of two answers of one structure."""
-    found = [_compared(*one, tolerance) for one in _leaves(shape, answer, right)]
+    found = [compare_leaf(*one, tolerance) for one in _leaves(shape, answer, right)]
     return max(found, key=lambda one: one.worst, default=Comparison(0.0))
 
 
@@ -89,9 +89,3 @@ def _own_precision(shape: pytree.Shape, wide: Any) -> bool:
 def _leaves(shape: pytree.Shape, answer: Any, right: Any) -> Iterator[tuple[str, pytree.Shape, Any, Any]]:
     for (path, node, one), (_, _, other) in zip(pytree.pairs(shape, answer), pytree.pairs(shape, right), strict=True):
         yield path, node, one, other
-
-
-def _compared(path: str, node: pytree.Shape, one: Any, right: Any, tolerance: Tolerance) -> Comparison:
-    if node["type"] == "tensor":
-        return compare_tensors(path, one, right, tolerance)
-    return compare_numbers(path, one, right, tolerance) if node["type"] == "number" else Comparison(0.0)

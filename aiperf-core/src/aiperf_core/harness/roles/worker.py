@@ -23,8 +23,10 @@ from aiperf_core.benchmark import Implementation, bind, call_with
 from aiperf_core.described import TargetRef
 from aiperf_core.devices.cpu import give_back_freed_memory, keep_freed_memory, reset_peak_rss, wall_of
 from aiperf_core.devices.device import Device
+from aiperf_core.devices.flush_bound import FlushBound
 from aiperf_core.devices.timing import Timed
 from aiperf_core.errors import ContractError
+from aiperf_core.harness.isolation.observed_page import ObservedPage
 from aiperf_core.harness.isolation.process_state import digest_code, integrity_probe, objects, snapshot
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.service import Service
@@ -107,10 +109,13 @@ class Worker(Service):
     def do_open(self, problem: Message, fds: tuple[int, ...] = ()) -> Message:
         """Map the inputs and get ready to time; return the harness's objects before a candidate's code runs."""
         self._problem = problem
-        inputs_fd, outputs_fd = fds or (None, None)
+        inputs_fd, outputs_fd, *page_fd = fds or (None, None)
+        self._page = ObservedPage(page_fd[0]) if page_fd else None
         self._data = shared_buffers.attach_inputs(problem["inputs_buffers"][0], inputs_fd, self._kind)
         self._inputs = self._data.bytes
         self._outputs = shared_buffers.attach(problem["outputs_buffers"][0], outputs_fd, self._kind)
+        if problem["flush_bound"] is not None:
+            self._kind.flush_bound = FlushBound(**problem["flush_bound"])
         self._device = self._kind.open(problem["working_set_bytes"], all_streams="all_streams" not in self._off)
         self._arguments = {
             **problem["params"],
@@ -220,16 +225,48 @@ class Worker(Service):
         if deliver:
             self.notify("fingerprinted")
         return {
-            "device_s": timed.device_s,
-            "wall_s": timed.wall_s,
-            "cpu_s": timed.cpu_s,
-            "hidden": timed.hidden,
-            "voluntary_switches": timed.voluntary_switches,
-            "involuntary_switches": timed.involuntary_switches,
+            **_told(timed),
             "beside": beside,
             "latencies_s": self._desk.latencies_s if self._desk is not None else [],
             "output": self.do_output() if deliver else None,
             "integrity_probe": seen,
+        }
+
+    def do_observed_sample(self) -> Message:
+        """Make the call of a sample that an observer times, once the observer has released its inputs.
+
+        The sample ends when the whole output lies in the judge's memory. Of untrusted code nothing in the reply decides
+        a time; what the process says of the baseline's call shows how long the harness itself takes in a sample.
+        """
+        page = self._page
+        assert page is not None
+        if self._first_used is None:
+            give_back_freed_memory()
+            self._device.reset_memory()
+        if "gc_paused" not in self._off:
+            gc.disable()
+        try:
+            self._device.make_ready()
+            last = page.number
+            self.notify("ready")
+            number = page.wait(last)
+            try:
+                timed = self._device.time(self._call(page.numbers()), "wall")
+                self._output = timed.result
+                page.end(number, self._copy_output())
+            except BaseException:
+                page.end(number, {})
+                raise
+            self.notify("ended")
+        finally:
+            gc.enable()
+        if self._first_used is None:
+            self._first_used = self._device.memory()
+            keep_freed_memory()
+        return {
+            **_told(timed),
+            "beside": {"minor_faults": timed.minor_faults},
+            "output": {"numbers": {}, "late": False, "aliases": self._aliases()},
         }
 
     def _fetch_inputs(self) -> None:
@@ -249,12 +286,17 @@ class Worker(Service):
 
         `late` in the answer: whether the output changed after the clock had stopped.
         """
-        shape = self._problem["output"]
         if self._problem.get("deferred"):
             self._output = self._instance.output()
             self._print = self._fingerprint(self._place)
+        numbers = self._copy_output()
+        late = self._fingerprint(self._place) != self._print
+        return {"numbers": numbers, "late": late, "aliases": self._aliases()}
+
+    def _copy_output(self) -> dict[str, float]:
+        """Check the form of the last call's output and copy it to the judge's memory; return its numbers."""
+        shape, numbers = self._problem["output"], {}
         pytree.match(shape, self._output, self._kind.torch_device)
-        numbers = {}
         with torch.no_grad():
             for path, node, leaf in pytree.pairs(shape, self._output):
                 if node["type"] == "tensor":
@@ -263,8 +305,7 @@ class Worker(Service):
                     # NaN and infinities are no JSON; the judge refuses a number that is missing.
                     numbers[path] = leaf
         self._device.synchronize()
-        late = self._fingerprint(self._place) != self._print
-        return {"numbers": numbers, "late": late, "aliases": self._aliases()}
+        return numbers
 
     def _aliases(self) -> list[str]:
         """Paths of the output that lie in the memory of inputs that are not state."""
@@ -403,6 +444,11 @@ def _profiler() -> contextlib.AbstractContextManager[Any]:
 
     context: contextlib.AbstractContextManager[Any] = profiler()
     return context
+
+
+def _told(timed: Timed) -> Message:
+    """The times and counts of a sample as a message."""
+    return asdict(timed, filter=lambda one, _: one.name not in ("result", "minor_faults"))
 
 
 def _read(sums: list[Any]) -> list[int]:

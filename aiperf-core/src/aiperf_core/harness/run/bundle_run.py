@@ -3,11 +3,12 @@
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from attrs import define, evolve, field, frozen
+from attrs import asdict, define, evolve, field, frozen
 
 from aiperf_core.devices import ceiling_figures, nvml
 from aiperf_core.errors import UsageError
@@ -69,7 +70,9 @@ class BundleRun:
     before: called with the plans before anything is written; an error ends the run.
     after: called after a target was measured and written, for instance to profile it.
     warm: a planner that stays open after the run, with its processes and what it knows of the machine.
+    earlier: the manifest of a run before it with the same warm planner.
     bundle: the bundle, once it is open.
+    manifest: as it was last written.
     results: the targets that are done.
     total: how many targets the run has.
     """
@@ -88,10 +91,11 @@ class BundleRun:
     after: Callable[[Plan, Planner], None] | None = field(default=None, kw_only=True)
     labels: Mapping[str, str] = field(factory=dict, kw_only=True)
     warm: Planner | None = field(default=None, kw_only=True)
+    earlier: Manifest | None = field(default=None, kw_only=True)
     bundle: Bundle | None = field(default=None, init=False)
+    manifest: Manifest | None = field(default=None, init=False)
     results: list[Finished] = field(factory=list, init=False)
     total: int = field(default=0, init=False)
-    _manifest: Manifest | None = field(default=None, init=False)
     _on_result: Callable[[Finished], None] | None = field(default=None, init=False)
 
     def execute(self, on_result: Callable[[Finished], None] | None = None) -> int:
@@ -101,13 +105,17 @@ class BundleRun:
         cannot be resumed.
         """
         self._on_result = on_result
-        with self._planner() as planner:
-            drafted = self._drafted()  # while the planner's processes start
+        with self._planner() as planner, ThreadPoolExecutor(2) as aside:
+            # While the planner's processes start, and describe the targets. Git runs as processes beside the hashing.
+            drafting = aside.submit(new_manifest, plugins=self.plugins, earlier=self.earlier)
+            hashing = aside.submit(package_hashes, [one.target.module for one in self.selections])
             plans, skipped = self._plan(planner)
             if self.before is not None:
                 self.before(plans)
             self.bundle = self.resumes or self._create_bundle(plans, skipped)
             with lock.held(self.bundle.path, required=self.resumes is not None):
+                drafted = evolve(drafting.result(), sources=hashing.result(), ceilings=planner.measured_ceilings)
+                planner.sources = drafted.sources
                 self._begin(drafted, plans, skipped)
                 return self._measure(planner, plans)
 
@@ -153,7 +161,7 @@ class BundleRun:
     @property
     def resumable(self) -> bool:
         """Whether there is a bundle that can be resumed."""
-        return self._manifest is not None and self._manifest.request is not None and not self._manifest.complete
+        return self.manifest is not None and self.manifest.request is not None and not self.manifest.complete
 
     @property
     def _open_bundle(self) -> Bundle:
@@ -163,8 +171,8 @@ class BundleRun:
     @property
     def _current(self) -> Manifest:
         """The manifest as it was last written."""
-        assert self._manifest is not None
-        return self._manifest
+        assert self.manifest is not None
+        return self.manifest
 
     def _with_plugins(self, options: Options) -> Options:
         """The options, with the checks, devices and executors of plugins."""
@@ -180,12 +188,6 @@ class BundleRun:
         return self._with_plugins(self.each.get(target, self.options))
 
     # --- planning
-
-    def _drafted(self) -> Manifest:
-        """The manifest without the targets' declarations: all that is known before torch is imported."""
-        sources = package_hashes(one.target.module for one in self.selections)
-        drafted = new_manifest(plugins=self.plugins)
-        return evolve(drafted, sources=sources, reproduces=self.reproduces, labels=dict(self.labels))
 
     def _plan(self, planner: Planner) -> tuple[list[Plan], list[SkippedTarget]]:
         if not self.each:
@@ -242,6 +244,8 @@ class BundleRun:
             drafted,
             files=files | ({str(source.path): source.sha256} if source else {}),
             skipped=skipped,
+            reproduces=self.reproduces,
+            labels=dict(self.labels),
             request=request.record(self.selections, self.options, self.each),
             stretches=[Stretch(_now(), _now(), None, [], state)],
             sources=of_modules(drafted.sources, (one.described.module for one in plans)),
@@ -249,7 +253,7 @@ class BundleRun:
 
     def _write(self, manifest: Manifest) -> None:
         self._open_bundle.write_manifest(manifest)
-        self._manifest = manifest
+        self.manifest = manifest
 
     def _note(self, planner: Planner, finished: Finished | None = None, ending: str | None = None) -> Manifest:
         """The manifest, updated with the ceilings, a target that is done, and how this stretch of the run ended."""
@@ -323,7 +327,7 @@ class BundleRun:
         self.plugins.hook.aiperf_target_started(target=TargetStarted(name=plan.name, index=index, total=self.total))
         planner.options = self._options_of(plan.name)
         try:
-            return planner.run(plan, self._open_bundle.log_path, _Relay(plan.name, self.reporter, self.plugins))
+            return planner.run(plan, self._open_bundle.log_path, Relay(plan.name, self.reporter, self.plugins))
         except KeyboardInterrupt:
             return None
 
@@ -392,7 +396,7 @@ def _now() -> str:
 
 
 @define
-class _Relay:
+class Relay:
     """Passes a target's progress on to the reporter and to the plugins' observers."""
 
     target: str
@@ -413,13 +417,8 @@ class _Relay:
         self._observe(state)
 
     def _observe(self, state: SamplingState | None = None) -> None:
-        progress = Progress(
-            target=self.target,
-            phase=self._phase,
-            implementation=self._implementation,
-            samples=state.samples if state else None,
-            seconds_left=state.seconds_left if state else None,
-            undecided=state.undecided if state else None,
-            interval=state.interval if state else None,
-        )
+        known = asdict(state, recurse=False) if state else {}
+        if (device := known.pop("machine", None)) is not None:
+            known |= asdict(device, recurse=False)
+        progress = Progress(target=self.target, phase=self._phase, implementation=self._implementation, **known)
         self.plugins.hook.aiperf_progress(progress=progress)

@@ -47,7 +47,7 @@ def state_of(device: str, hardware: Hardware) -> dict[str, str]:
 def read(device: str, state: dict[str, str]) -> Ceilings | None:
     """The figures kept for a device in this state; None where there are none, or they cannot be read."""
     try:
-        kept = cattrs.structure(json.loads(_file(device, state).read_text()), Ceilings)
+        kept = cattrs.structure(json.loads(file_of(device, state).read_text()), Ceilings)
     except (OSError, ValueError, KeyError, TypeError, cattrs.BaseValidationError):
         return None
     return kept if kept.state == state else None
@@ -55,15 +55,16 @@ def read(device: str, state: dict[str, str]) -> Ceilings | None:
 
 def write(device: str, ceilings: Ceilings) -> None:
     """Keep figures under their state. A folder that cannot be written is ignored: the next run measures again."""
-    file = _file(device, ceilings.state)
+    file = file_of(device, ceilings.state)
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         atomic.write(file, json.dumps(attrs.asdict(ceilings), indent=1).encode())
 
 
-def _file(device: str, state: dict[str, str]) -> Path:
+def file_of(name: str, state: dict[str, str]) -> Path:
+    """The file in which something that depends on a state is kept."""
     digest = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
-    return cache_folder() / "ceilings" / f"{device}-{digest[:12]}.json"
+    return cache_folder() / "ceilings" / f"{name}-{digest[:12]}.json"
 
 
 def _disk() -> str:

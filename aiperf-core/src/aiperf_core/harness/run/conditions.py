@@ -5,7 +5,8 @@ from attrs import define, field
 from aiperf_core.devices.device import DeviceKind
 from aiperf_core.devices.telemetry import Telemetry
 from aiperf_core.harness.ranks.rank_group import RankGroup
-from aiperf_core.harness.run.implementation_run import ImplementationRun
+from aiperf_core.harness.run.participant import Participant
+from aiperf_core.measurements import DeviceState, Reading
 from aiperf_core.stats.conditions import throttled_blocks
 
 # Every so many blocks a reading is complete; the others leave out what is slow to read.
@@ -20,22 +21,37 @@ class Conditions:
     telemetry: Telemetry = field(init=False)
     _of_ranks: dict[int, Telemetry] = field(factory=dict, init=False)
     _blocks: int = field(default=0, init=False)
+    _newest: Reading | None = field(default=None, init=False)
+    _complete: Reading | None = field(default=None, init=False)
 
     @telemetry.default
     def _opened(self) -> Telemetry:
         return self.kind.telemetry()
 
-    def read(self, one: ImplementationRun, own_pids: list[int]) -> None:
+    def read(self, one: Participant, own_pids: list[int]) -> None:
         """Add a reading after a block of an implementation, and mark the block where the clocks were held down."""
         self._blocks += 1
         light = self._blocks % _FULL_READING != 0
-        one.readings.append(self.telemetry.read(own_pids, light=light))
+        reading = self._newest = self.telemetry.read(own_pids, light=light)
+        one.recorder.readings.append(reading)
+        if not light or self._complete is None:
+            self._complete = reading
         for rank, telemetry in self._other_ranks(one).items():
-            one.rank_readings.setdefault(rank, []).append(telemetry.read(own_pids, light=light))
-        if any(throttled_blocks([readings[-1] for readings in (one.readings, *one.rank_readings.values())])):
-            one.mark_throttled()
+            one.recorder.ranks.readings.setdefault(rank, []).append(telemetry.read(own_pids, light=light))
+        all_readings = (one.recorder.readings, *one.recorder.ranks.readings.values())
+        if any(throttled_blocks([readings[-1] for readings in all_readings])):
+            one.recorder.mark_throttled()
 
-    def _other_ranks(self, one: ImplementationRun) -> dict[int, Telemetry]:
+    @property
+    def state(self) -> DeviceState | None:
+        """The device at the last blocks; None before the first. Reads nothing."""
+        newest, complete = self._newest, self._complete
+        if newest is None or complete is None:
+            return None
+        clock_hz = complete.cpu_clock_hz if newest.sm_clock_hz is None else newest.sm_clock_hz
+        return DeviceState(clock_hz=clock_hz, temperature_c=complete.temperature_c, throttled=newest.throttled)
+
+    def _other_ranks(self, one: Participant) -> dict[int, Telemetry]:
         if isinstance(one.child, RankGroup):
             for rank in one.child.numbers_here[1:]:
                 if rank not in self._of_ranks and (telemetry := self.kind.rank_telemetry(rank)) is not None:

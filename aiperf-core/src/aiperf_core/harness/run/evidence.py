@@ -1,16 +1,17 @@
-"""What the checks look at, put together from a run, and what their findings do to an implementation."""
+"""What the checks look at, put together from a run, and what they saw."""
 
 from collections.abc import Collection
 from typing import Any
 
-from aiperf_core.harness.run.implementation_run import ImplementationRun
-from aiperf_core.results.models import Finding, Verdict
+from aiperf_core.harness.run.participant import Participant
+from aiperf_core.results.models import Sighting, Verdict
 from aiperf_core.validity.assess import Assessment
 from aiperf_core.validity.evidence import Evidence, SelfCheck
+from aiperf_core.validity.policy import always
 
 
 def evidence_of(
-    one: ImplementationRun,
+    one: Participant,
     *,
     seeds: list[int],
     declared: dict[str, dict[str, Any]],
@@ -25,42 +26,43 @@ def evidence_of(
     views: paths of the output that the reference returns as views of its arguments.
     shared: fields that all implementations have in common.
     """
-    to_worker = {} if one.declared_to_worker is None else {"worker": one.declared_to_worker}
+    seen, observed = one.process, one.observed
+    to_worker = {} if seen.declared_to_worker is None else {"worker": seen.declared_to_worker}
+    ranks = one.recorder.ranks.did
     return Evidence(
         name=one.name,
         role=one.declared.role,
-        samples=one.samples,
-        audit=one.audit,
-        state_before=one.state_before,
-        state_after=one.state_after,
-        census=one.census,
-        repeated_s=one.repeated_s,
-        fresh_s=one.fresh_s,
-        aliases=None if one.aliases is None else sorted({*one.aliases} - {*views}),
-        libraries=one.mapped.libraries if one.mapped else None,
-        extensions=one.mapped.extensions if one.mapped else None,
-        ranks=one.ranks or None,
-        world_size=max(1, len(one.ranks)),
+        samples=observed.samples,
+        audit=observed.audit,
+        state_before=seen.state_before,
+        state_after=seen.state_after,
+        census=seen.census,
+        repeated_s=seen.repeated_s,
+        fresh_s=seen.fresh_s,
+        aliases=None if seen.aliases is None else sorted({*seen.aliases} - {*views}),
+        libraries=seen.mapped.libraries if seen.mapped else None,
+        extensions=seen.mapped.extensions if seen.mapped else None,
+        ranks=ranks or None,
+        world_size=max(1, len(ranks)),
         lossy=one.declared.lossy is not None,
         self_check=SelfCheck(seeds=seeds, declared={**declared, **to_worker}),
-        memory=one.memory,
+        memory=observed.memory,
         baseline=baseline,
         **shared,
     )
 
 
-def apply_findings(one: ImplementationRun, assessment: Assessment, *, untrusted: bool = False) -> None:
-    """Give an implementation the findings of the checks, by the run's policy.
+def note_checks(one: Participant, assessment: Assessment, *, untrusted: bool = False) -> None:
+    """Keep what the checks saw of an implementation.
 
     A check that failed guards nothing. Untrusted code may have caused the failure, and its row becomes UNTRUSTED.
     """
-    one.not_observed.update(assessment.not_observed)
+    checked = [silence] if (silence := one.process.silence) else []
     for guard, how in assessment.failed.items():
         message = f"the check {guard!r} failed and guards nothing here: {how}"
-        if untrusted:
-            one.stop(Verdict.UNTRUSTED, message, Finding("evaluation.fails_open", "invalid", message, {"guard": guard}))
-            return
-        one.findings.append(Finding("evaluation.fails_open", "warning", message, {"guard": guard}))
+        effects, evidence = always("invalid" if untrusted else "warning"), {"guard": guard}
+        checked.append(Sighting("evaluation.fails_open", message, evidence, Verdict.UNTRUSTED, effects))
     for seen in assessment.seen:
-        if one.find(seen.issue, seen.message, seen.evidence):
-            return
+        checked.append(one.of_policy(Sighting(seen.issue, seen.message, seen.evidence)))
+    not_observed = {**one.observed.not_observed, **assessment.not_observed}
+    one.recorder.note(checked=checked, not_observed=not_observed)

@@ -16,12 +16,14 @@ from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.ranks.rank_group import RankGroup
 from aiperf_core.harness.run import energy
-from aiperf_core.harness.run.implementation_run import ImplementationRun
+from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.sampler import Sampler
 from aiperf_core.harness.run.setup import Setup
 from aiperf_core.measurements import Energy, Rank
+from aiperf_core.results.models import Sighting
 from aiperf_core.stats import clock_agreement
 from aiperf_core.stats.conditions import warm_after_flush
+from aiperf_core.stats.judge import suspicion
 
 # CUPTI starts in seconds, and in many where every process of a busy machine starts it at once.
 _CUPTI_TIMEOUT_S = 180.0
@@ -38,9 +40,9 @@ class LastRound:
 
     setup: Setup
     sampler: Sampler
-    implementations: list[ImplementationRun]
+    implementations: list[Participant]
     telemetry: Telemetry
-    tell: Callable[[str, ImplementationRun | None], None]
+    tell: Callable[[str, Participant | None], None]
 
     def look(self) -> None:
         """Look at all that are active: at a candidate with CUPTI too, and with controls at the rest."""
@@ -52,31 +54,36 @@ class LastRound:
             self._probe_flush()
         for one in self._active[1:] if self.setup.resamples and baseline.active else ():
             self.tell("verification: resample", one)
-            self.sampler.resample(baseline, one, partial(self.suspicion, one))
+            self.sampler.extra.resample(baseline, one, partial(self.suspicion, one))
         # Of calls in a row only the first has refreshed inputs: code that remembers gains by the others in every tier.
-        in_a_row = any(one.calls > 1 for one in self._active[1:])
-        for one in self._active:
-            if suspect or (in_a_row and (one is baseline or one.calls > 1)):
-                self.tell("verification: repeat values", one)
-                self.sampler.repeat(one)
+        variants = [one for one in self._active if one.declared.role == "variant"]
+        self.repeat([one for one in variants if suspect or one.pace.calls > 1])
         if self.setup.kind.audited and options.audit and suspect:
             self._audit()
         if self.setup.world_size:
             for one in self._active:
-                one.no_energy = "not measured for several ranks"
+                one.recorder.note(no_energy="not measured for several ranks")
         elif options.controls and options.energy:
             self._measure_energy()
 
-    def suspicion(self, one: ImplementationRun) -> str | None:
+    def suspicion(self, one: Participant) -> clock_agreement.Suspicion | None:
         """What an implementation is resampled for before a finding."""
-        baseline = self.implementations[0]
-        lying = clock_agreement.disagreement(baseline, one) if self.setup.guards("clocks_agree") else None
-        found = lying or (clock_agreement.work_beside(baseline, one) if self.setup.watches_calls else None)
-        return found[0] if found else None
+        return suspicion(self.implementations[0].observed, one.observed, self.setup.judging)
+
+    def repeat(self, implementations: list[Participant]) -> None:
+        """Sample repeated values; of the baseline too where an implementation is faster on them."""
+        for one in implementations:
+            self._repeat_one(one)
+        if self.implementations[0].active and any(one.process.gains_by_repeating for one in implementations):
+            self._repeat_one(self.implementations[0])
 
     @property
-    def _active(self) -> list[ImplementationRun]:
+    def _active(self) -> list[Participant]:
         return [one for one in self.implementations if one.active]
+
+    def _repeat_one(self, one: Participant) -> None:
+        self.tell("verification: repeat values", one)
+        self.sampler.extra.repeat(one)
 
     def _note_communication(self) -> None:
         """Have every rank make a call in which its collectives are counted, and keep what each rank did."""
@@ -84,7 +91,8 @@ class LastRound:
             told = one.ask("collectives", answers.collectives, timeout=self.setup.options.timeout_s)
             if told is None:
                 continue
-            kept = zip(one.rank_times_s, one.samples.device_s, one.samples.calls, strict=True)
+            ranks, taken = one.recorder.ranks, one.observed.samples
+            kept = zip(ranks.times_s, taken.device_s, taken.calls, strict=True)
             on_device = self.setup.clock == "device"
             samples = [(each, calls) for each, device, calls in kept if (device is not None) == on_device]
             places = self._places(one)
@@ -101,9 +109,10 @@ class LastRound:
                     **sent,
                     **places.get(number, {}),
                 )
-                one.ranks.append(rank)
+                ranks.did.append(rank)
+            one.recorder.note(ranks=ranks.records())
 
-    def _places(self, one: ImplementationRun) -> dict[int, dict[str, Any]]:
+    def _places(self, one: Participant) -> dict[int, dict[str, Any]]:
         """Of each rank on this machine, the processors that it may use and the GPUs on which the driver lists it."""
         if not isinstance(one.child, RankGroup):
             return {}
@@ -118,10 +127,11 @@ class LastRound:
         """See whether a flush empties the cache in the implementations' own processes."""
         for one in self._active:
             self.tell("verification: probe the flush", one)
-            one.flush = one.ask("probe_flush", answers.flush, timeout=self.setup.options.timeout_s)
-            warm = warm_after_flush(one.flush) if one.flush is not None else None
+            flush = one.ask("probe_flush", answers.flush, timeout=self.setup.options.timeout_s)
+            one.recorder.note(flush=flush)
+            warm = warm_after_flush(flush) if flush is not None else None
             if warm:
-                one.find(warm.issue, warm.message, warm.evidence)
+                one.find(Sighting(warm.issue, warm.message, warm.evidence))
 
     # --- CUPTI
 
@@ -133,12 +143,16 @@ class LastRound:
         audited = [one for one in self._active if self._audit_one(one)]
         if self.setup.guards("clocks_agree"):
             for one in audited:
-                assert one.audit is not None
+                audit = one.observed.audit
+                assert audit is not None
                 if one.active:
                     vouches = None if self.setup.source_of(one.declared) else partial(self._slowed_by_profiler, one)
-                    clock_agreement.compare(self.implementations[0], one, one.audit, vouches)
+                    sides, clocks = (self.implementations[0].observed, one.observed), self.sampler.taker.method.clocks
+                    seen = clock_agreement.compare(*sides, clocks, audit, vouches)
+                    if seen:
+                        one.find(seen)
 
-    def _audit_one(self, one: ImplementationRun) -> bool:
+    def _audit_one(self, one: Participant) -> bool:
         """Whether CUPTI looked at an implementation. One that failed is out of the run."""
         timeout = self.setup.options.timeout_s
         try:
@@ -147,22 +161,23 @@ class LastRound:
             calls, flush = clock_agreement.AUDITED_CALLS, self.setup.cold
             answer = one.worker.ask("audit", timeout=timeout, calls=calls, flush=flush)
             if self.setup.world_size:
-                one.rank_audits = [answers.audit(each) for each in answer]
-                one.audit = clock_agreement.slowest(one.rank_audits)
+                one.recorder.ranks.audits = [answers.audit(each) for each in answer]
+                audit = clock_agreement.slowest(one.recorder.ranks.audits)
             else:
-                one.audit = answers.audit(answer)
+                audit = answers.audit(answer)
+            one.recorder.note(audit=audit)
             return True
         except (ChildError, ValueError) as error:
             if isinstance(error, ChildError) and error.kind == "skip":
                 if self.setup.guards("cupti_ledger"):
-                    one.find("timing.not_audited", f"{one.name} could not be audited: {error}", {})
+                    one.find(Sighting("timing.not_audited", f"{one.name} could not be audited: {error}"))
             else:
                 one.fail(error, "sent an audit that cannot be read")
             return False
 
-    def _slowed_by_profiler(self, one: ImplementationRun) -> float | None:
+    def _slowed_by_profiler(self, one: Participant) -> float | None:
         self.tell("verification: run under CUPTI", one)
-        return clock_agreement.slowed(one, self.sampler.run_profiled(one))
+        return clock_agreement.slowed(one.observed, self.sampler.extra.run_profiled(one))
 
     # --- energy
 
@@ -176,15 +191,15 @@ class LastRound:
             except ChildError:
                 continue  # the sampler has taken it out
             if isinstance(found, Energy):
-                one.energy = found
+                one.recorder.note(energy=found)
             else:
-                one.no_energy = found.reason
+                one.recorder.note(no_energy=found.reason)
 
-    def _steady(self, one: ImplementationRun, seconds: float) -> tuple[int, float]:
+    def _steady(self, one: Participant, seconds: float) -> tuple[int, float]:
         """Make calls without a pause for so long; how many, and how long they took."""
-        each = [run.bracket_s / run.calls for run in one.steady] or one.samples.bracket_s
+        each = [run.bracket_s / run.calls for run in one.observed.steady] or one.observed.samples.bracket_s
         calls = max(1, math.ceil(seconds / statistics.median(each)))
-        taken = self.sampler.bracket_steady(one, calls)
+        taken = self.sampler.taker.bracket_steady(one, calls)
         if taken is None:
-            raise ChildError("exited", one.reason or "ended")
+            raise ChildError("exited", "ended")
         return calls, taken

@@ -15,11 +15,13 @@ from attrs import asdict, define, evolve, field
 
 from aiperf_core.devices import ceiling_figures, host_memory
 from aiperf_core.devices.device import CPU, CUDA, DeviceKind, Found, known_device
+from aiperf_core.devices.flush_bound import FlushBound
 from aiperf_core.errors import AiperfError, SkipError, UsageError
 from aiperf_core.executor import ExecutorKind, known_executor
 from aiperf_core.harness.isolation.sandbox import OPTIONAL, relaxations
 from aiperf_core.harness.processes.child import Child, ChildError, ForkServer
 from aiperf_core.harness.run import ceilings as kept
+from aiperf_core.harness.run import flush_bounds
 from aiperf_core.harness.run.options import Options
 from aiperf_core.measurements import Ceilings
 from aiperf_core.requirements import Hardware
@@ -49,6 +51,7 @@ class Machine:
     _probed: dict[str, Found | str] = field(factory=dict, init=False)
     _executors: dict[str, ExecutorKind] = field(factory=dict, init=False)
     _ceilings: dict[str, Ceilings | None] = field(factory=dict, init=False)
+    _flush_bounds: dict[str, FlushBound | None] = field(factory=dict, init=False)
     # Groups of figures, with their device, that this run measured or tried to.
     _tried: set[tuple[str, str]] = field(factory=set, init=False)
 
@@ -201,6 +204,26 @@ class Machine:
             with contextlib.suppress(ChildError):
                 found = self._ceilings[device] = self._with_groups(device, found, lacking)
         return found
+
+    def flush_bound(self, device: str) -> FlushBound | None:
+        """How much a flush of the caches must write, measured once and kept on disk; None where nothing is measured.
+
+        Where no smaller size was found, as while other work fills the caches, the next run measures again.
+        """
+        if not self.kind(device).needs_flush_bound():
+            return None
+        if device not in self._flush_bounds:
+            state = self._state(device)
+            bound = flush_bounds.read(device, state)
+            if bound is None:
+                with contextlib.suppress(ChildError), self._probers(f"flush-{device}") as (prober,):
+                    told = asdict(self.options.devices[device])
+                    answer = prober.ask("bound_flush", timeout=_CEILINGS_TIMEOUT_S, device=told)
+                    bound = cattrs.structure(answer, FlushBound)
+                    if bound.size_bytes < bound.whole_bytes:
+                        flush_bounds.write(device, state, bound)
+            self._flush_bounds[device] = bound
+        return self._flush_bounds[device]
 
     def _lacking(self, device: str, found: Ceilings, groups: Collection[str], again: bool) -> list[str]:
         """The groups to measure. What cannot be measured is tried once in a run."""

@@ -22,15 +22,20 @@ from aiperf_core.version import __version__
 # The packages that decide a result: aiperf, torch, and the libraries of torch and kernels.
 PACKAGES = re.compile(r"aiperf(-.+)?|torch|triton|pytorch-triton|numpy|cuda-.+|nvidia-.+")
 
+_NAME = re.compile(r"^name:[ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
 
-def new_manifest(*, plugins: Plugins) -> Manifest:
-    """The manifest of a new run: nothing measured, not complete."""
+
+def new_manifest(*, plugins: Plugins, earlier: Manifest | None = None) -> Manifest:
+    """The manifest of a new run: nothing measured, not complete.
+
+    earlier: of a run before it in this process, in which the machine and the packages are the same.
+    """
     return Manifest(
         aiperf=__version__,
         command=command_line(sys.argv),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        machine=machine(),
-        packages=packages(),
+        machine=earlier.machine if earlier else machine(),
+        packages=earlier.packages if earlier else packages(),
         plugins=plugin_records(plugins),
         ceilings={},
         files={},
@@ -62,11 +67,19 @@ def packages() -> dict[str, str]:
     """Versions of the installed packages that decide a result, by name."""
     found: dict[str, str] = {}
     for distribution in distributions():
-        name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"] or "").lower()
+        name = re.sub(r"[-_.]+", "-", _name(distribution)).lower()
         # Python imports the first one on the path.
         if PACKAGES.fullmatch(name) and name not in found:
             found[name] = distribution.version + _editable(distribution)
     return dict(sorted(found.items()))
+
+
+def _name(distribution: Distribution) -> str:
+    """Its name, without parsing all of its metadata, which takes a tenth of a second for the packages of a machine."""
+    # As `Distribution.metadata` finds it; the last is for old files.
+    text = next(filter(None, map(distribution.read_text, ("METADATA", "PKG-INFO", ""))), "")
+    found = _NAME.search(text.partition("\n\n")[0])
+    return found[1] if found else ""
 
 
 def _editable(distribution: Distribution) -> str:

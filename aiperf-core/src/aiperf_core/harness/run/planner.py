@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -18,9 +18,10 @@ from aiperf_core.executor import HERE, TORCHRUN
 from aiperf_core.harness.isolation.candidate import check_inputs
 from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.durations import Store, TimeLeft, key_of
+from aiperf_core.harness.run.judge_process import NextJudge
 from aiperf_core.harness.run.machine import IMPORT_TIMEOUT_S, Machine
 from aiperf_core.harness.run.setup import Reporter, Setup, implementations_of
-from aiperf_core.harness.run.target_run import TargetRun
+from aiperf_core.harness.run.target_run import run_target
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import WORLD_SIZE, InstalledTarget, Selection
@@ -78,8 +79,14 @@ def _described(describer: Child, target: InstalledTarget) -> Described | Skipped
 
 @define(eq=False)
 class Planner(Machine):
-    """A machine that plans and measures the targets of a run."""
+    """A machine that plans and measures the targets of a run.
 
+    sources: the hashes of the packages of the run's targets, as of its start.
+    next_judge: the judge that is started ahead of the next run, where the planner stays warm.
+    """
+
+    sources: Mapping[str, str] = field(factory=dict, init=False)
+    next_judge: NextJudge | None = field(default=None, init=False)
     _durations: Store = field(factory=Store, init=False)
 
     # --- planning, before anything is written
@@ -299,13 +306,15 @@ class Planner(Machine):
                 ceilings=partial(self.ceilings, plan.device),
                 left_out=self.left_out(plan.device) if self.options.candidate else (),
                 seed=secrets.randbits(62),
+                flush_bound=self.flush_bound(plan.device) if plan.described.cache == "cold" else None,
                 before=self._durations.of(key),
+                sources=self.sources,
+                next_judge=self.next_judge,
             )
-            run = TargetRun(setup)
-            result = run.execute()
-            if run.durations and not self.options.off:
-                self._durations.keep(key, run.durations)
-            return result
+            measured = run_target(setup)
+            if measured.durations and not self.options.off:
+                self._durations.keep(key, measured.durations)
+            return measured.result
         except SkipError as error:
             return SkippedTarget(plan.name, Verdict.SKIPPED, str(error))
         except AiperfError as error:

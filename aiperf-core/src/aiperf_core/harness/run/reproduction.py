@@ -91,9 +91,6 @@ def _why_missing(plugins: Plugins, manifest: Manifest, target: str) -> str | Non
     here = {one.distribution for one in plugins.loaded} | {one.distribution for one in plugins.set_aside}
     for one in manifest.plugins:
         if one.get("entry_point") == group and one["distribution"] not in here:
-            name, version = one["distribution"], one["version"]
-            return (
-                f"{target!r} came with {name!r} {version}, which is not installed here. Get it: pip install "
-                f"'{name}=={version}'"
-            )
+            came = f"{one['distribution']!r} {one['version']}"
+            return f"{target!r} came with {came}, which is not installed here. Install it first."
     return None

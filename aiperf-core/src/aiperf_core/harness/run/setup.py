@@ -1,6 +1,6 @@
 """The setup of a target's run: what it measures, on which device, with which options. It does not change in the run."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -9,13 +9,17 @@ from attrs import evolve, field, frozen
 from aiperf_core.candidate_format import reference_of
 from aiperf_core.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.devices.device import Device, DeviceKind
+from aiperf_core.devices.flush_bound import FlushBound
 from aiperf_core.executor import ExecutorKind
 from aiperf_core.harness.isolation.candidate import CandidateSource
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.durations import Durations
+from aiperf_core.harness.run.judge_process import NextJudge
 from aiperf_core.harness.run.options import Options
-from aiperf_core.measurements import Ceilings
+from aiperf_core.harness.run.trust import Observed, Trusted, Untrusted
+from aiperf_core.measurements import Ceilings, DeviceState
 from aiperf_core.requirements import Hardware
+from aiperf_core.results.models import Judging
 from aiperf_core.targets import WORLD_SIZE
 
 # The name of a candidate's row.
@@ -31,6 +35,10 @@ class SamplingState:
     samples: of the implementation whose turn it is; 0 before sampling.
     undecided: an implementation whose interval is not narrow enough yet; None before intervals were computed.
     interval: the interval of its speedup so far; None for too few samples.
+    wanted: the half width, as a part of the speedup, at which an interval is narrow enough.
+    round, rounds: the round of fresh processes, from 1, and their number.
+    block: blocks of each implementation that were taken, in all rounds.
+    machine: the device at the last blocks; None before the first block.
     """
 
     seconds_left: float
@@ -38,6 +46,11 @@ class SamplingState:
     samples: int = 0
     undecided: str | None = None
     interval: tuple[float, float] | None = None
+    wanted: float | None = None
+    round: int | None = None
+    rounds: int | None = None
+    block: int | None = None
+    machine: DeviceState | None = None
 
 
 class Reporter(Protocol):
@@ -69,7 +82,10 @@ class Setup:
     ceilings: measures them, once more where it is given True, with those of `groups` (`wire`, `disk`).
     left_out: optional protections of the sandbox under which the device does not start.
     seed: of a run that is trusted.
+    flush_bound: how much a flush of the caches must write; None where nothing is known.
     before: how long the phases of an earlier run of the target took.
+    sources: the hashes of the packages in which the target lies.
+    next_judge: the judge that is started ahead, where the processes stay warm.
     """
 
     target: TargetRef
@@ -90,12 +106,22 @@ class Setup:
     ceilings: MeasureCeilings
     left_out: tuple[str, ...]
     seed: int
+    flush_bound: FlushBound | None = None
     before: Durations = field(factory=dict)
+    sources: Mapping[str, str] = field(factory=dict)
+    next_judge: NextJudge | None = None
 
     @property
     def untrusted(self) -> bool:
         """Whether the run judges an untrusted candidate."""
         return self.options.candidate is not None
+
+    @property
+    def trust(self) -> Trusted:
+        """How the code that is measured is treated."""
+        if not self.untrusted:
+            return Trusted()
+        return Observed() if self.kind.on_host else Untrusted()
 
     @property
     def foreign(self) -> bool:
@@ -137,8 +163,17 @@ class Setup:
 
     @property
     def resamples(self) -> bool:
-        """Whether more samples are taken of a suspected implementation before a finding."""
-        return self.watches_calls or (self.world_size > 0 and self.clock == "wall")
+        """Whether more samples are taken of a suspected implementation before a finding.
+
+        An observer's samples are judged by what all of them show of processor time while the process was stopped.
+        """
+        beside_calls = self.watches_calls and not self.trust.observed
+        return beside_calls or (self.world_size > 0 and self.clock == "wall")
+
+    @property
+    def judging(self) -> Judging:
+        """What decides how the observations are judged."""
+        return Judging(self.options.policy, sorted(self.options.off), self.watches_calls, self.resamples)
 
     def guards(self, *names: str) -> bool:
         """Whether none of these guards is switched off."""

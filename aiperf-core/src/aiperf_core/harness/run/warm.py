@@ -1,7 +1,8 @@
 """Runs one after the other with processes that stay: the fork server, and what is known of the machine.
 
 Judge, describer and workers are forked anew for each run, and import the benchmark and the candidate anew: a changed
-file has its effect at once.
+file has its effect at once. The judge of a candidate is forked ahead, between two runs; it is not used where a source
+of the target's package has changed since.
 """
 
 import shutil
@@ -12,6 +13,7 @@ from typing import Self
 from aiperf_core.devices import nvml
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.bundle_run import BundleRun
+from aiperf_core.harness.run.judge_process import NextJudge
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner, RunReporter
 from aiperf_core.plugins import Plugins
@@ -25,7 +27,9 @@ class WarmRuns:
         self._server, self._plugins = server, plugins
         self._scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
         self._planner = Planner(Options(), self._scratch, server=server)
+        self._next_judge = self._planner.next_judge = NextJudge(server, self._scratch / "judge.log")
         self._nvml = nvml.held()
+        self._last: BundleRun | None = None
 
     def __enter__(self) -> Self:
         self._nvml.__enter__()
@@ -39,5 +43,14 @@ class WarmRuns:
 
     def run(self, selection: Selection, options: Options, reporter: RunReporter, out: Path | None) -> BundleRun:
         """A run of a target that is ready to be executed; `out` is as of `BundleRun`."""
-        name = selection.target.name
-        return BundleRun(self._server, self._plugins, [selection], name, options, out, reporter, warm=self._planner)
+        name, earlier = selection.target.name, self._last.manifest if self._last else None
+        self._last = BundleRun(
+            *(self._server, self._plugins, [selection], name, options, out, reporter),
+            warm=self._planner,
+            earlier=earlier,
+        )
+        return self._last
+
+    def get_ready(self) -> None:
+        """Start the judge of the next run while no run goes on."""
+        self._next_judge.start()

@@ -9,12 +9,12 @@ from attrs import asdict, define, field
 
 from aiperf_core.errors import AiperfError
 from aiperf_core.executor import WorkerHandle, WorkerSpec
-from aiperf_core.harness.isolation.mapped_code import mapped
+from aiperf_core.harness.isolation.observed_page import ObservedPage
 from aiperf_core.harness.isolation.scratch import Scratch, WorkFolder
 from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import ChildError
-from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.harness.run.options import COMPILING
+from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.setup import Setup
 
 # A worker may take this part of the memory that is free when it starts; the rest keeps the machine alive.
@@ -30,7 +30,7 @@ class Workers:
     _scratch: Scratch | None = field(default=None, init=False)
     _folder: WorkFolder | None = field(default=None, init=False)
 
-    def spawn(self, implementations: list[ImplementationRun]) -> None:
+    def spawn(self, implementations: list[Participant]) -> None:
         """Start a worker for each; they import the benchmark and wake the device side by side."""
         setup = self.setup
         for one in implementations:
@@ -49,41 +49,43 @@ class Workers:
                 candidate=self._candidate(one),
             )
 
-    def open(self, implementations: list[ImplementationRun], problem: dict[str, Any], fds: tuple[int, ...]) -> None:
+    def open(self, implementations: list[Participant], problem: dict[str, Any], fds: tuple[int, ...]) -> None:
         """Give the workers the data: the same memory to all."""
         for one in implementations:
             # An import is no call; on a busy machine it takes seconds.
             begun = one.collect(answers.begun, timeout=max(self.setup.options.timeout_s, _IMPORT_TIMEOUT_S))
             if begun is not None:
-                one.confined, state, one.declared_to_worker = begun
-                one.begin(state)
+                confined, state, one.process.declared_to_worker = begun
+                one.recorder.note(confined=confined)
+                one.process.begin(state)
             one.worker.paused = self.setup.pausing
         for one in implementations:
             if one.active:
-                one.post("open", fds=fds, problem={**problem, "folder": self._folder_for(one)})
+                if self.setup.trust.observed:
+                    one.page = ObservedPage.create()
+                pages = () if one.page is None else (one.page.fd,)
+                one.post("open", fds=(*fds, *pages), problem={**problem, "folder": self._folder_for(one)})
         for one in implementations:
             held = one.collect(answers.groups, timeout=self._start_timeout_s(one)) if one.active else None
-            if held is not None and one.state_begun is not None:
-                one.state_begun["objects"] = held
+            if held is not None and one.process.state_begun is not None:
+                one.process.state_begun["objects"] = held
 
-    def prepare(self, one: ImplementationRun) -> None:
+    def prepare(self, one: Participant) -> None:
         """Have it run its untimed preparation, and keep how long that took at first."""
         timeout = max(self._start_timeout_s(one), self.setup.described.prepare_timeout_s)
         prepare_s = one.ask("prepare", answers.prepared, timeout=timeout)
-        if one.prepare_s is None:
-            one.prepare_s = prepare_s
+        if one.observed.prepare_s is None:
+            one.recorder.note(prepare_s=prepare_s)
 
-    def note_state(self, implementations: list[ImplementationRun]) -> None:
+    def note_state(self, implementations: list[Participant]) -> None:
         """Keep their processes' own snapshots, made side by side, and the code that the kernel shows in them."""
         for one in implementations:
-            one.mapped = mapped(one.worker.pids) or one.mapped
-            one.post("state")
+            one.ask_state()
         for one in implementations:
-            if one.active:
-                one.end(one.collect(answers.state, timeout=10.0))
+            one.keep_state()
 
     @staticmethod
-    def end(implementations: list[ImplementationRun]) -> None:
+    def end(implementations: list[Participant]) -> None:
         """End their processes."""
         for one in implementations:
             if one.running:
@@ -100,14 +102,14 @@ class Workers:
         """Whether the candidate was ended because its files took too much of the disk."""
         return self._scratch is not None and self._scratch.full
 
-    def _start(self, one: ImplementationRun) -> WorkerHandle:
+    def _start(self, one: Participant) -> WorkerHandle:
         """Start an implementation's process, or its ranks. Raises `ChildError` where that fails."""
         setup = self.setup
         spec = WorkerSpec(
             name=one.name,
             log=setup.log_path(one.name),
             ranks=setup.world_size,
-            memory_limit_bytes=self._memory_limit(),
+            memory_limit_bytes=self.memory_limit(),
         )
         try:
             return setup.executor.start(spec)
@@ -117,7 +119,8 @@ class Workers:
             what = f"could not be started by the executor {setup.executor_name!r}: {type(error).__name__}: {error}"
             raise ChildError("exited", what) from error
 
-    def _memory_limit(self) -> int | None:
+    def memory_limit(self) -> int | None:
+        """What a process that runs a user's code may take, in bytes; None for no limit."""
         # A CUDA process maps far more than it uses, and the limit counts mappings.
         if not self.setup.kind.on_host:
             return None
@@ -132,7 +135,7 @@ class Workers:
         threads = self.setup.described.threads
         return usable[-threads:] if threads and self.setup.kind.on_host else []
 
-    def _candidate(self, one: ImplementationRun) -> dict[str, Any] | None:
+    def _candidate(self, one: Participant) -> dict[str, Any] | None:
         """The text of the candidate's code for its worker, and its folder; None for all other implementations."""
         source = self.setup.source_of(one.declared)
         if source is None:
@@ -147,7 +150,7 @@ class Workers:
             "without": self.setup.left_out,
         }
 
-    def _folder_for(self, one: ImplementationRun) -> str | None:
+    def _folder_for(self, one: Participant) -> str | None:
         """An empty folder for an implementation, where the benchmark asks for one. It is removed at the end."""
         if not self.setup.described.folder:
             return None
@@ -155,6 +158,6 @@ class Workers:
             self._folder = WorkFolder()
         return tempfile.mkdtemp(prefix=f"{one.runs}-", dir=self._folder.path)
 
-    def _start_timeout_s(self, one: ImplementationRun) -> float:
+    def _start_timeout_s(self, one: Participant) -> float:
         """How long an implementation may take to be imported, and to prepare."""
         return self.setup.options.timeout_s * (COMPILING if self.setup.source_of(one.declared) else 1)

@@ -5,7 +5,7 @@ An implementation has the same colour in all of them (see `marks`).
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
@@ -34,15 +34,17 @@ from aiperf_core.results.models import DISBELIEVED, Row, TargetResult
 WIDE = 340.0  # of a picture that stands beside others
 EDGE = 8.0
 LANE = 30.0  # height of a row of medians
-STRIP, SERIES = 24.0, 30.0  # heights of a strip of samples and of a series
+STRIP, SERIES = 24.0, 34.0  # heights of a strip of samples and of a series
 LEFT = 58.0  # of a strip with an upright axis
 AXIS = 32.0
-NOTE = 10.0  # font size
 # On a scale that starts at zero, a time five times less is still a length that a reader can compare.
 LINEAR = 5.0
 FEW = 12  # samples; fewer have no quantiles worth drawing
 SEPARATE = 40  # points of a series; more are a line without dots
 SPEEDUP_WIDE, SPEEDUP_HIGH = 150.0, 18.0
+
+# From the name of an implementation to its address.
+Link = Callable[[str], str]
 
 
 @frozen(kw_only=True)
@@ -83,6 +85,13 @@ def subject(result: TargetResult, best: Row | None) -> Subject:
     return Subject(target=result.target, rows=sampled.of_rows(result), best=best, colours=colours)
 
 
+def of_target(result: TargetResult, best: Row | None, link: Link | None = None) -> list[Chart]:
+    """All pictures of a target; none where it has no samples. `link` gives the address of an implementation."""
+    found = subject(result, best)
+    several = [speedups(found, result.floor, link)] if has_speedups(found) else []
+    return [*several, times(found), distributions(found), series(found)] if found.rows else []
+
+
 # --- speedups
 
 
@@ -99,7 +108,7 @@ def speedup_axis(scale: Scale) -> Picture:
     free = 0.0
     for tick in scale.ticks(4):
         x, label = scale(tick), f"{tick:g}x"
-        wide = text_width(label, NOTE)
+        wide = text_width(label)
         left = min(max(x - wide / 2, 0), SPEEDUP_WIDE - wide)
         shapes.append(line(x, 14, x, SPEEDUP_HIGH, "one" if tick == 1 else "zero"))
         if left >= free:
@@ -130,9 +139,9 @@ def has_speedups(found: Subject) -> bool:
     return any(_compared(found))
 
 
-def speedups(found: Subject, floor: float) -> Chart:
+def speedups(found: Subject, floor: float, link: Link | None = None) -> Chart:
     """The speedups of the variants with their intervals, beside the band that counts as no difference."""
-    rows = [(one.name, speedup, one.verdict.value, "") for one, speedup in _compared(found)]
+    rows = [(one.name, speedup, one.verdict.value, link(one.name) if link else "") for one, speedup in _compared(found)]
     picture = forest.speedups(rows, title=f"speedups of {found.target}", floor=floor, wide=WIDE)
     about = [f"Lines are intervals of 95 %. The band is {floor * 100:g} % around 1: no significant difference."]
     return Chart(title="Speedup", about=about, picture=picture)
@@ -194,7 +203,7 @@ def _time_scale(quantiles: Sequence[Sequence[float]], sol: float | None) -> Scal
 def _sol(scale: Scale, sol: float, lanes: Sequence[float]) -> list[Shape]:
     """The speed of light: its name above, and a line through the lanes that leaves out the names of rows."""
     told = f"SOL {units.seconds(sol)}"
-    left = min(max(EDGE, scale(sol) - text_width(told, NOTE) / 2), WIDE - EDGE - text_width(told, NOTE))
+    left = min(max(EDGE, scale(sol) - text_width(told) / 2), WIDE - EDGE - text_width(told))
     lines = [line(scale(sol), top + 14, scale(sol), top + LANE, "light") for top in lanes]
     return [*lines, Text(left, 10, told, "note")]
 
@@ -250,7 +259,7 @@ def distributions(found: Subject) -> Chart:
         note = _counted(row, low, high)
         shapes += [
             line(scale(row.median), top + 14, scale(row.median), floor, f"median {found.colour(row)}"),
-            _name(row, top + 10, WIDE - 3 * EDGE - text_width(note, NOTE)),
+            _name(row, top + 10, WIDE - 3 * EDGE - text_width(note)),
             Text(WIDE - EDGE, top + 10, note, "note", "end"),
         ]
         top = bottom + 20
@@ -275,7 +284,7 @@ def _strip_axis(scale: Scale, top: float, floor: float, bottom: float, ticks: Se
     """The base of a strip with the labels of its own range."""
     shapes: list[Shape] = []
     for tick, label in zip(ticks, _labels(ticks), strict=True):
-        half = text_width(label, NOTE) / 2
+        half = text_width(label) / 2
         x = min(max(scale(tick), EDGE + half), WIDE - EDGE - half)
         shapes += [
             line(scale(tick), top, scale(tick), bottom + 2, "grid"),
@@ -334,7 +343,7 @@ def series(found: Subject) -> Chart:
     lines = [sampled.series(row) for row in found.rows]
     last = max(points[-1].block for points in lines)
     scale = Scale(0, max(last, 1), LEFT, WIDE - EDGE - 4)
-    lane = SERIES + 22
+    lane = SERIES + 28
     bottom = lane * len(lines) + 4
     ticks = [(tick, f"{tick:,.0f}") for tick in scale.ticks(5) if tick == round(tick)]
     shapes = axis_below(scale, 12, bottom, ticks, "block, in the order taken")
@@ -342,7 +351,7 @@ def series(found: Subject) -> Chart:
     shapes += [line(scale(at), 12, scale(at), bottom, "divider") for at in starts]
     held = outside = 0
     for index, (row, points) in enumerate(zip(found.rows, lines, strict=True)):
-        top = lane * index + 18
+        top = lane * index + 22
         up = _deviations(points, top)
         places = [(scale(point.block), up(point.deviation)) for point in points]
         shapes += [line(scale.left, up(0), scale.right, up(0), "zero"), *_upright(up)]

@@ -13,9 +13,8 @@ from markupsafe import Markup
 
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
-from aiperf_core.render import roofline_plot, svg
+from aiperf_core.render import layout, roofline_plot, svg
 from aiperf_core.render.report import charts
-from aiperf_core.render.report.charts import Chart
 from aiperf_core.render.report.content import Report
 from aiperf_core.render.roofline import Panel
 from aiperf_core.render.roofline import roofline as collect
@@ -42,7 +41,10 @@ def render(report: Report, results: Sequence[TargetResult], manifest: Manifest, 
             svg=svg.markup,
             axis=charts.speedup_axis(_speedup_scale(report)),
             strips=_strips(report),
-            pictures={number: _of_target(result) for number, result in enumerate(results[:drawn], 1)},
+            pictures={
+                number: charts.of_target(result, best_variant(result))
+                for number, result in enumerate(results[:drawn], 1)
+            },
             rooflines=_rooflines(results, manifest) if drawn else [],
         )
     )
@@ -69,22 +71,21 @@ def _strips(report: Report) -> dict[int, Picture]:
     }
 
 
-def _rooflines(results: Sequence[TargetResult], manifest: Manifest) -> list[tuple[str, str, list[Picture]]]:
-    """For each device its name, what is left out of its roofline, and the picture in two widths."""
+def _rooflines(results: Sequence[TargetResult], manifest: Manifest) -> list[tuple[str, str, Markup]]:
+    """For each device its name, what is left out of its roofline, and the picture."""
     try:
         panels = collect(results, manifest).panels
     except AiperfError:  # no result has both traffic and arithmetic
         return []
     found = [(panel, _fewer(panel)) for panel in panels]
-    widths = (roofline_plot.WIDE, roofline_plot.NARROW)
     return [
-        (
-            panel.device,
-            "" if fewer is panel else BEST_ONLY,
-            [roofline_plot.draw([fewer], wide=wide) for wide in widths],
-        )
+        (panel.device, "" if fewer is panel else BEST_ONLY, layout.both(functools.partial(_roofline, fewer)))
         for panel, fewer in found
     ]
+
+
+def _roofline(panel: Panel, wide: float) -> Picture:
+    return roofline_plot.draw([panel], wide=wide)
 
 
 def _fewer(panel: Panel) -> Panel:
@@ -93,17 +94,11 @@ def _fewer(panel: Panel) -> Panel:
     return attrs.evolve(panel, marks=best) if best and len(panel.marks) > roofline_plot.NAMED else panel
 
 
-def _of_target(result: TargetResult) -> list[Chart]:
-    found = charts.subject(result, best_variant(result))
-    several = [charts.speedups(found, result.floor)] if charts.has_speedups(found) else []
-    return [*several, charts.times(found), charts.distributions(found), charts.series(found)] if found.rows else []
-
-
 def page_style() -> str:
     """The style sheet of the page and of the pictures in it."""
     dark = f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {svg.declared(svg.DARK)} }} }}"
     page = resources.files("aiperf_core.render.report").joinpath("page.css").read_text(encoding="utf-8")
-    return f":root {{ {svg.declared(svg.PALETTE)} }}\n{dark}\n{page}{svg.style_sheet()}"
+    return f":root {{ {svg.declared(svg.PALETTE)} }}\n{dark}\n{page}{svg.style_sheet()}{layout.STYLE}"
 
 
 @functools.cache

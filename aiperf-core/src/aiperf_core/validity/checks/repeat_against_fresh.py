@@ -1,7 +1,7 @@
 """Whether calls are faster on values of an earlier call: the only trace of an answer that is kept and right."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,20 +21,20 @@ def look(evidence: Evidence) -> list[Seen] | NotObserved:
     """Compare times on repeated and on refreshed inputs; the baseline's ratio is what warm caches gain."""
     if evidence.baseline is None:
         return NotObserved("without a baseline, the gain of warm caches is unknown")
-    sides = [(one.repeated_s, one.fresh_s) for one in (evidence, evidence.baseline)]
-    counted = [[list(_times(times)) for times in side] for side in sides]
-    fewest = min(len(times) for side in counted for times in side)
-    if fewest < MIN_CALLS:
-        return NotObserved(
-            f"{fewest} calls with repeated or refreshed inputs; {MIN_CALLS} of each are necessary, for the baseline too"
-        )
-    ours, theirs = ([np.asarray(times) for times in side] for side in counted)
-    expected = min(1.0, max(LEAST_EXPECTED, float(np.median(theirs[0]) / np.median(theirs[1]))))
-    repeated_s, fresh_s = (float(np.median(times)) for times in ours)
-    # Not the medians alone: three of four repeated calls are faster than three of four fresh ones.
-    apart = np.quantile(ours[0], 0.75) < np.quantile(ours[1], 0.25)
-    if not apart or repeated_s >= LEAST_RATIO * expected * fresh_s or fresh_s - repeated_s < LEAST_GAP_S:
+    ours = _counted(evidence.repeated_s), _counted(evidence.fresh_s)
+    if (fewest := min(map(len, ours))) < MIN_CALLS:
+        return NotObserved(f"{fewest} calls with repeated or refreshed inputs; {MIN_CALLS} of each are necessary")
+    if not gains(*ours):
         return []
+    theirs = _counted(evidence.baseline.repeated_s), _counted(evidence.baseline.fresh_s)
+    if (fewest := min(map(len, theirs))) < MIN_CALLS:
+        return NotObserved(
+            f"{fewest} calls of the baseline with repeated or refreshed inputs; {MIN_CALLS} of each are necessary"
+        )
+    expected = min(1.0, max(LEAST_EXPECTED, float(np.median(theirs[0]) / np.median(theirs[1]))))
+    if not gains(*ours, expected):
+        return []
+    repeated_s, fresh_s = (float(np.median(times)) for times in ours)
     several = max(evidence.samples.calls, default=1) > 1
     message = (
         f"a call takes {repeated_s * 1e6:.3g} us with repeated inputs and {fresh_s * 1e6:.3g} us with refreshed "
@@ -44,8 +44,19 @@ def look(evidence: Evidence) -> list[Seen] | NotObserved:
     return [Seen("replay.within_sample" if several else "replay.by_value", message, figures)]
 
 
-def _times(times: Iterable[float]) -> Iterable[float]:
-    return (one for one in times if math.isfinite(one) and one > 0)
+def gains(repeated_s: Sequence[float], fresh_s: Sequence[float], expected: float = 1.0) -> bool:
+    """Whether repeated calls are faster than a ratio that warm caches explain, which is at most 1."""
+    repeated, fresh = _counted(repeated_s), _counted(fresh_s)
+    if not (repeated and fresh):
+        return False
+    # Not the medians alone: three of four repeated calls are faster than three of four fresh ones.
+    apart = bool(np.quantile(repeated, 0.75) < np.quantile(fresh, 0.25))
+    ours, theirs = float(np.median(repeated)), float(np.median(fresh))
+    return apart and ours < LEAST_RATIO * expected * theirs and theirs - ours >= LEAST_GAP_S
+
+
+def _counted(times: Sequence[float]) -> list[float]:
+    return [one for one in times if math.isfinite(one) and one > 0]
 
 
 CHECK = Check("repeat_against_fresh", look)

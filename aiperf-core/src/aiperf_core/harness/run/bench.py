@@ -1,0 +1,260 @@
+"""What a target is measured with: the judge, the participants and their workers, and the sampler; opened and closed."""
+
+import os
+import random
+from typing import Any
+
+from attrs import asdict, astuple, define, evolve, field
+
+from aiperf_core.candidate_format import reference_of
+from aiperf_core.described import DescribedImplementation
+from aiperf_core.devices import environment
+from aiperf_core.errors import AiperfError, SkipError
+from aiperf_core.harness.isolation.scratch import MOST_BYTES
+from aiperf_core.harness.processes import answers
+from aiperf_core.harness.processes.child import Child, ChildError
+from aiperf_core.harness.run.conditions import Conditions
+from aiperf_core.harness.run.judge_process import JudgeProcess
+from aiperf_core.harness.run.observing import ObservedTaker, free_processors, has_processor
+from aiperf_core.harness.run.options import COMPILING
+from aiperf_core.harness.run.participant import Participant
+from aiperf_core.harness.run.sampler import Sampler
+from aiperf_core.harness.run.setup import Setup
+from aiperf_core.harness.run.taking import Method, SampleTaker, Seeds
+from aiperf_core.harness.run.workers import Workers
+from aiperf_core.measurements import Memory
+from aiperf_core.requirements import lacking
+from aiperf_core.results.models import Ending, Verdict
+from aiperf_core.stats.observations import Clocks
+from aiperf_core.validity.policy import Policy
+
+# What rows say where the worker's process renews its own inputs (see `shared_buffers`), by the guards that this
+# weakens.
+_IN_PROCESS = {
+    "fresh_values": "the implementation's own process copies refreshed inputs to the device, and could keep old ones",
+    "inputs_intact": "the implementation's own process reports its inputs after a call",
+}
+
+
+@define(eq=False)
+class Bench:
+    """The processes of a target's run, and what samples them. It is opened and closed once.
+
+    participants: the implementations, the baseline first.
+    opened: what the judge tells of the workload; empty before it has opened.
+    facts: facts about the machine.
+    """
+
+    setup: Setup
+    participants: list[Participant] = field(factory=list, init=False)
+    conditions: Conditions = field(init=False)
+    workers: Workers = field(init=False)
+    opened: dict[str, Any] = field(factory=dict, init=False)
+    facts: dict[str, Any] = field(factory=dict, init=False)
+    _judge: Child | None = field(default=None, init=False)
+    _observer: Child | None = field(default=None, init=False)
+    _sampler: Sampler | None = field(default=None, init=False)
+    _fds: tuple[int, ...] = field(default=(), init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Open the telemetry."""
+        self.conditions, self.workers = Conditions(self.setup.kind), Workers(self.setup)
+
+    @property
+    def active(self) -> list[Participant]:
+        """The implementations that are still measured."""
+        return [one for one in self.participants if one.active]
+
+    @property
+    def all_refused(self) -> bool:
+        """Whether untrusted code took part, and none of it is measured any more."""
+        untrusted = [one for one in self.participants if self.setup.source_of(one.declared) is not None]
+        return bool(untrusted) and not any(one.active for one in untrusted)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the judge has opened the workload."""
+        return self._sampler is not None
+
+    @property
+    def sampler(self) -> Sampler:
+        """What takes the samples, once the judge has opened."""
+        assert self._sampler is not None
+        return self._sampler
+
+    def open(self) -> None:
+        """Start the judge and the first workers, which import and open the device side by side.
+
+        Raises `AiperfError` or `SkipError` where the workload itself cannot be set up.
+        """
+        setup = self.setup
+        rng = setup.trust.rng(setup.seed)
+        self.participants = [_participant(setup, one) for one in setup.implementations()]
+        if setup.options.controls:
+            self.participants.append(_control(self.participants[0]))
+        judge = self._start_judge(rng)
+        self._judge = judge.child
+        if setup.trust.observed and has_processor(setup.described.threads):
+            self._observer = setup.server.spawn("observer", "observer", setup.log_path("observer"))
+        self.workers.spawn(self.active)
+        self.facts = environment.facts(setup.device.name)  # while the others are busy
+        opened = self._collect_opened(judge)
+        self._judge.paused = setup.pausing
+        self._fds = tuple(opened.pop("fds", ()))
+        self.opened = opened
+        self._sampler = self._sampling(self._judge, rng, judge.first_seed)
+
+    def open_workers(self, round_number: int) -> None:
+        """Give the workers of a round the data; those of later rounds are started first."""
+        if round_number > 0:
+            self.workers.spawn(self.active)
+        self.workers.open(self.active, self.opened["problem"], self._fds)
+
+    def note_memory(self) -> None:
+        """Keep the memory that each implementation took at most."""
+        for one in self.active:
+            # After Ctrl-C a worker may be in the middle of a request, or not have come to its calls.
+            called = self.sampler.round_number in one.observed.samples.round[-1:]
+            if one.running and one.worker.idle and called:
+                use = one.ask("memory", answers.memory, timeout=10.0)
+                if use is not None:
+                    one.recorder.note(memory=_larger(one.observed.memory, use))
+
+    def close(self) -> None:
+        """End the processes and close what was opened."""
+        self.workers.end(self.active)
+        for fd in self._fds:
+            os.close(fd)
+        self.conditions.close()
+        self.workers.close()
+        for child in (self._judge, self._observer):
+            if child is not None:
+                child.kill()
+        if self.workers.disk_was_full:
+            self._note_full_disk()
+
+    def _note_full_disk(self) -> None:
+        reason = (
+            f"killed: its files exceed the {MOST_BYTES >> 30} GiB of disk that a candidate may use, or are in "
+            "folders too deep to count"
+        )
+        for one in self.participants:
+            ending = one.observed.ending
+            if ending is not None and self.setup.source_of(one.declared):
+                one.recorder.note(ending=Ending(ending.verdict, reason))
+
+    def _start_judge(self, rng: random.Random) -> JudgeProcess:
+        """The judge that was started ahead for this run, or a new one."""
+        setup = self.setup
+        request = {
+            "target": {"name": setup.target.name, "module": setup.target.module},
+            "device": asdict(setup.device),
+            "params": setup.params,
+            "off": sorted(setup.options.off),
+            "tolerance": asdict(setup.options.tolerance) if setup.options.tolerance else None,
+            "flush_bound": asdict(setup.flush_bound) if setup.flush_bound else None,
+        }
+        if setup.next_judge is not None and setup.untrusted and not setup.foreign:
+            sources = setup.described, setup.sources
+            ready = setup.next_judge.take(request, sources)
+            setup.next_judge.note(request, sources)
+            if ready is not None:
+                return ready
+        # A reference of a user may take all memory, and with it the machine.
+        limit = self.workers.memory_limit() if setup.foreign else None
+        return JudgeProcess.start(setup.server, setup.log_path("judge"), request, rng, memory_limit_bytes=limit)
+
+    def _collect_opened(self, judge: JudgeProcess) -> dict[str, Any]:
+        setup = self.setup
+        try:
+            timeout = setup.options.timeout_s * (COMPILING if setup.foreign else 1)
+            return judge.opened(timeout, setup.log_path("judge"))
+        except ChildError as error:
+            judge.child.kill()
+            text = str(error)
+            if error.kind == "skip":
+                raise SkipError(text) from None
+            reference = reference_of(setup.target.module)
+            if reference and (error.kind == "memory" or "SIGKILL" in text):
+                raise AiperfError(
+                    f"{reference.path}: the reference, its inputs and its weights need more memory than the judge may "
+                    f"take: {text}. Use smaller sizes, or a machine with more memory."
+                ) from None
+            sizes = ", ".join(f"{name}={value:g}" for name, value in setup.params.items())
+            named = setup.target.name in text or (setup.foreign and error.kind == "mistake")
+            where = "" if named else f"{setup.target.name!r} could not be set up at {sizes or 'its only size'}: "
+            hint = " Try smaller sizes with --set." if error.kind == "memory" else ""
+            raise AiperfError(f"{where}{text}{hint}") from None
+
+    def _sampling(self, judge: Child, rng: random.Random, first_seed: int) -> Sampler:
+        """Decide how samples are taken."""
+        setup = self.setup
+        for one in self.participants:
+            one.recorder.deferred = setup.described.deferred
+            one.recorder.deadline_s = setup.params["deadline_s"] if setup.described.served else None
+        method = Method(
+            clock=setup.clock,
+            clocks=self._clocks(),
+            both_clocks=setup.kind.clock is not None,
+            has_state=self.opened["has_state"],
+            cold=setup.cold,
+            off=setup.options.off,
+            trust=setup.trust,
+            fingerprints=setup.kind.fingerprints,
+            timeout_s=setup.options.timeout_s,
+        )
+        seeds = Seeds(rng, first_seed, setup.options.off)
+        if setup.trust.observed:
+            taker: SampleTaker = ObservedTaker(
+                judge, method, seeds, observer=self._observer, free=free_processors(setup.described.threads)
+            )
+        else:
+            taker = SampleTaker(judge, method, seeds)
+        return Sampler(taker, self.participants, rng, lambda one: self.conditions.read(one, self._pids))
+
+    def _clocks(self) -> Clocks:
+        """What each clock adds to a sample, as measured by processes that run no candidate's code."""
+        if self.setup.trust.observed:  # what its samples show is taken off at the end
+            return Clocks()
+        if self.setup.kind.clock is None:
+            return Clocks({"wall": self.opened["clock_cost_s"]})
+        ceilings = self.setup.ceilings(False)
+        cost_s, step_s = (ceilings.event_overhead_s, ceilings.event_step_s) if ceilings else (None, None)
+        return Clocks({"device": cost_s} if cost_s else {}, {"device": step_s} if step_s else {})
+
+    @property
+    def _pids(self) -> list[int]:
+        """All processes of the run."""
+        children = [self._judge, self._observer, *(one.child for one in self.participants)]
+        return [os.getpid(), *(pid for one in children if one is not None and not one.ended for pid in one.pids)]
+
+
+def _participant(setup: Setup, declared: DescribedImplementation) -> Participant:
+    policy = Policy(setup.options.policy, {**setup.options.severities, **Policy().severities})
+    one = Participant(declared, declared.name, policy)
+    not_observed: dict[str, str] = {}
+    if not setup.kind.shares_memory:
+        not_observed |= _IN_PROCESS
+    if not setup.kind.has_ceilings:
+        not_observed["faster_than_light"] = f"nothing is known of what {setup.device.name!r} reaches"
+    one.recorder.note(not_observed=not_observed)
+    reason = next(filter(None, (lacking(text, setup.hardware) for text in declared.requires)), None)
+    if reason:
+        one.stop(Verdict.SKIPPED, reason)
+    return one
+
+
+def _control(baseline: Participant) -> Participant:
+    """The baseline once more, to be compared with itself."""
+    declared = evolve(baseline.declared, name=f"{baseline.name} again", role="control", why="", kind=None)
+    one = Participant(declared, baseline.runs, baseline.policy, active=baseline.active)
+    one.recorder.note(not_observed=dict(baseline.observed.not_observed), ending=baseline.observed.ending)
+    return one
+
+
+def _larger(before: Memory | None, now: Memory) -> Memory:
+    """The larger of each figure over the rounds."""
+    if before is None:
+        return now
+    pairs = zip(astuple(before), astuple(now), strict=True)
+    return Memory(*(max(filter(None, pair), default=pair[1]) for pair in pairs))

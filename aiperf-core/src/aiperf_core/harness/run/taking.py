@@ -1,0 +1,238 @@
+"""One sample: the judge renews the inputs, the worker times its calls, the supervisor watches from outside."""
+
+import random
+import time
+from typing import Any
+
+from attrs import define, field, frozen
+
+from aiperf_core.executor import WorkerHandle
+from aiperf_core.harness.isolation import process_monitor
+from aiperf_core.harness.processes import answers
+from aiperf_core.harness.processes.child import Child, ChildError
+from aiperf_core.harness.run.notices import Notices
+from aiperf_core.harness.run.participant import Participant
+from aiperf_core.harness.run.trust import Trusted
+from aiperf_core.stats.observations import Clocks
+
+_SEED_BITS = 62
+# The number of seeds where their guard is switched off.
+_GUESSABLE = 4
+
+
+class JudgeError(Exception):
+    """The judge failed. The fault lies with the workload, and no implementation can be measured."""
+
+
+@define
+class Clockwork:
+    """Where the time of a sampling loop went, in seconds. The fields are those of `Overhead`."""
+
+    samples: int = 0
+    timed_s: float = 0.0
+    refresh_s: float = 0.0
+    flush_s: float = 0.0
+    verification_s: float = 0.0
+    stopping_s: float = 0.0
+    messages_s: float = 0.0
+
+
+@frozen(kw_only=True)
+class Method:
+    """How the samples of a target are taken.
+
+    clock: the clock that the benchmark is about.
+    both_clocks: whether each block ends with a sample by the other clock. A sample on a GPU has one clock only.
+    clocks: what the clocks add to a sample.
+    has_state: whether a call changes its inputs, so that they are restored before each sample.
+    cold: whether the cache is flushed before each sample.
+    off: guards that are switched off.
+    trust: how the code is treated.
+    fingerprints: whether a fingerprint of the output can be queued behind the clock's stop. It can move the stop by
+        microseconds, so of short calls only some samples have one, which are judged and not counted.
+    timeout_s: of a sample.
+    """
+
+    clock: str
+    clocks: Clocks
+    both_clocks: bool
+    has_state: bool
+    cold: bool
+    off: frozenset[str]
+    trust: Trusted
+    fingerprints: bool
+    timeout_s: float
+
+    @property
+    def clock_cost_s(self) -> float:
+        """What the clock adds to a sample."""
+        return self.clocks.cost_s.get(self.clock, 0.0)
+
+    @property
+    def other_clock(self) -> str:
+        """The clock that the benchmark is not about."""
+        return "wall" if self.clock == "device" else "device"
+
+    def call_s(self, sample: dict[str, Any], calls: int) -> float:
+        """The time of a call in a sample, without the clock's own cost."""
+        return self.clocks.per_call(self.clock, by_clock(sample), calls)
+
+
+@define(eq=False)
+class Seeds:
+    """The seeds of a run.
+
+    first: the seed of the values that the inputs had when they were made.
+    drawn: all that were drawn.
+    """
+
+    rng: random.Random
+    first: int
+    off: frozenset[str]
+    drawn: list[int] = field(factory=list)
+
+    def new(self) -> int:
+        """Draw a seed."""
+        if "fresh_values" in self.off:
+            return self.first
+        guessable = "seeds" in self.off
+        self.drawn.append(len(self.drawn) % _GUESSABLE if guessable else self.rng.getrandbits(_SEED_BITS))
+        return self.drawn[-1]
+
+
+@define(eq=False)
+class SampleTaker:
+    """Takes single samples.
+
+    clockwork: where the time goes.
+    present: the seed of the values that are in place; None where it is unknown.
+    """
+
+    judge: Child
+    method: Method
+    seeds: Seeds
+    clockwork: Clockwork = field(factory=Clockwork)
+    present: int | None = None
+    _numbers: dict[str, float] = field(factory=dict)
+
+    def ask_judge(self, do: str, **arguments: Any) -> Any:
+        """Make a request to the judge. Raises `JudgeError` where it failed."""
+        try:
+            return self.judge.ask(do, timeout=self.method.timeout_s, **arguments)
+        except ChildError as error:
+            raise JudgeError(str(error)) from error
+
+    def take(
+        self,
+        one: Participant,
+        seed: int,
+        clock: str,
+        *,
+        fresh: bool = True,
+        calls: int | None = None,
+        fingerprinted: bool = False,
+        first: bool = False,
+        watcher: process_monitor.ProcessMonitor | None = None,
+    ) -> dict[str, Any] | None:
+        """Time a sample; None where the implementation's part has ended.
+
+        fresh: whether the values are new. An untrusted process is given its own values then.
+        calls: in the sample; None for the implementation's usual number.
+        fingerprinted: whether a fingerprint of the output is queued behind the clock's stop.
+        first: whether it is the first call in its process, in which an untrusted implementation may compile.
+        watcher: sees how long others kept the process, and the supervisor, from running between request and answer.
+        """
+        method, trust = self.method, self.method.trust
+        notices = Notices(one.worker.guarded)
+        try:
+            start = time.perf_counter()
+            one.worker.ask("ready", timeout=method.timeout_s)
+            self.clockwork.messages_s += time.perf_counter() - start
+            watched = self._wait_stopped(one.worker)
+            stopped = process_monitor.process_s(one.worker.pid) if watched else None
+            self._renew(seed, own=trust.own_values and fresh and "fresh_values" not in method.off)
+            # Without another wait: a process that something continued is given no time to stop.
+            continued = process_monitor.process_s(one.worker.pid) if watched else None
+            self._wait_stopped(self.judge)  # its threads would take processors from the call
+            standing = watcher and (watcher.standing(), process_monitor.own_wait_s())
+            asked = time.perf_counter()
+            answer = one.worker.ask(
+                "sample",
+                timeout=trust.timeout_s(method.timeout_s, first=first),
+                on_notice=notices.note,
+                clock=clock,
+                numbers=self._numbers,
+                calls=calls or one.pace.calls or 1,
+                deliver=trust.delivers,
+                fingerprinted=fingerprinted and method.fingerprints,
+            )
+            answered = time.perf_counter()
+            self.clockwork.messages_s += answered - asked - notices.bracket_s
+            told = answers.sample(answer)
+            probe = told["integrity_probe"]
+            if trust.delivers and "global_state" not in method.off and any(map(one.find, one.process.probed(probe))):
+                return None
+            return {
+                **told,
+                **trust.from_outside(notices, asked, answered, probed=probe is not None),
+                "bracket_s": notices.bracket_s,
+                "answered_s": notices.fingerprinted(answered) - asked,
+                "stopped_s": None if stopped is None or continued is None else continued - stopped,
+                "kept_waiting_s": self._kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),
+            }
+        except (ChildError, KeyError, ValueError) as error:
+            one.fail(error, "sent no sample")
+            self.present = None
+            return None
+
+    def bracket_steady(self, one: Participant, calls: int, *, profiled: bool = False) -> float | None:
+        """The time of calls without a pause, by the supervisor's clock; None where the worker failed."""
+        notices, timeout = Notices(one.worker.guarded), self.method.timeout_s
+        try:
+            one.worker.ask("steady", timeout=timeout, on_notice=notices.note, calls=calls, profiled=profiled)
+            return notices.bracket_s
+        except (ChildError, KeyError) as error:
+            one.fail(error, "did not send both notices")
+            return None
+
+    def _kept_waiting(
+        self, watcher: process_monitor.ProcessMonitor, then: tuple[process_monitor.Standing | None, float]
+    ) -> tuple[float, float]:
+        """How long others kept a process, and the supervisor, from running since then."""
+        before, own_before = then
+        now, own_s = watcher.standing(), process_monitor.own_wait_s() - own_before
+        if before is None or now is None:
+            return 0.0, own_s
+        return now.kept_waiting_s(before), self.method.trust.excused_s(own_s, now.others_s(before))
+
+    def _wait_stopped(self, child: WorkerHandle | Child) -> bool:
+        """In a run of untrusted code, wait until a process has stopped. Whether it is one that is stopped."""
+        start = time.perf_counter()
+        watched = self.method.trust.wait_stopped(child)
+        if watched:
+            self.clockwork.stopping_s += time.perf_counter() - start
+        return watched
+
+    def _renew(self, seed: int, *, own: bool) -> None:
+        """Put the values of a seed in place, and the caches into the declared state.
+
+        Values that are `own` are shared with no other implementation.
+        """
+        start = time.perf_counter()
+        if self.method.trust.own_values:
+            self.ask_judge("clear")
+        if own or seed != self.present:
+            self.present = self.seeds.new() if own else seed
+            self._numbers = self.ask_judge("renew", seed=self.present)
+        elif self.method.has_state:
+            self.ask_judge("restore")
+        refreshed = time.perf_counter()
+        self.clockwork.refresh_s += refreshed - start
+        if self.method.cold:
+            self.ask_judge("flush")
+            self.clockwork.flush_s += time.perf_counter() - refreshed
+
+
+def by_clock(sample: dict[str, Any]) -> float:
+    """A sample's time by the clock that it was taken with, in seconds."""
+    return float(sample["wall_s"] if sample["device_s"] is None else sample["device_s"])

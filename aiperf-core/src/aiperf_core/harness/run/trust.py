@@ -1,0 +1,97 @@
+"""How a run treats code that is trusted, and how it treats untrusted code."""
+
+import random
+from typing import Any
+
+from aiperf_core.executor import WorkerHandle
+from aiperf_core.harness.isolation import process_monitor
+from aiperf_core.harness.processes.child import Child
+from aiperf_core.harness.run.notices import Notices
+from aiperf_core.harness.run.options import COMPILING
+
+JUDGED_FRACTION = 0.25
+
+
+class Trusted:
+    """The treatment of trusted code.
+
+    own_values: whether each sample has values that no other implementation is given, and memory is cleared before it.
+    delivers: whether every sample delivers its output before it is known whether it is judged, and some by chance come
+        with an integrity probe of the process.
+    observed: whether an observer outside of the processes times the samples.
+    """
+
+    own_values = False
+    delivers = False
+    observed = False
+
+    def rng(self, seed: int) -> random.Random:
+        """What draws the values of inputs."""
+        return random.Random(seed)
+
+    def is_judged(self, rng: random.Random) -> bool:
+        """Whether a sample is compared with the reference: some by chance."""
+        return rng.random() < JUDGED_FRACTION
+
+    def timeout_s(self, timeout_s: float, *, first: bool) -> float:
+        """The seconds that a sample may take. `first`: whether it is the first call in its process."""
+        return timeout_s
+
+    def wait_stopped(self, child: WorkerHandle | Child) -> bool:
+        """Wait until a process has stopped. Return whether it is one that is stopped."""
+        return False
+
+    def excused_s(self, own_wait_s: float, others_s: float) -> float:
+        """The time in which others kept the supervisor from running, of which threads of the process took a part."""
+        return max(0.0, own_wait_s)
+
+    def says_something(self, left_s: float) -> bool:
+        """Whether an uncounted sample counts, of which this is left when waiting is taken off."""
+        return True
+
+    def from_outside(self, notices: Notices, asked: float, answered: float, *, probed: bool) -> dict[str, Any]:
+        """What the supervisor's clock says of the course of a sample: nothing, since other threads may be busy."""
+        return {"begun_s": None, "replied_s": None}
+
+
+class Untrusted(Trusted):
+    """The treatment of untrusted code: nothing that its process says is believed without a view from outside."""
+
+    own_values = True
+    delivers = True
+
+    def rng(self, seed: int) -> random.Random:
+        """The operating system's: code must not be able to compute its values from those that it has seen."""
+        return random.SystemRandom()
+
+    def is_judged(self, rng: random.Random) -> bool:
+        """Every sample is compared with the reference."""
+        return True
+
+    def timeout_s(self, timeout_s: float, *, first: bool) -> float:
+        """The first call in a process may compile."""
+        return timeout_s * (COMPILING if first else 1)
+
+    def wait_stopped(self, child: WorkerHandle | Child) -> bool:
+        """Wait until a process that is stopped between requests has stopped."""
+        if child.paused:
+            process_monitor.wait_stopped(child.pid)
+        return child.paused
+
+    def excused_s(self, own_wait_s: float, others_s: float) -> float:
+        """Threads of the process itself are no excuse: their processor time is taken off."""
+        return max(0.0, own_wait_s - others_s)
+
+    def says_something(self, left_s: float) -> bool:
+        """Where more would be taken off than there is, the sample says nothing."""
+        return left_s >= 0
+
+    def from_outside(self, notices: Notices, asked: float, answered: float, *, probed: bool) -> dict[str, Any]:
+        """From the request to the start, and to the whole output."""
+        return {"begun_s": notices.begun_s(asked), "replied_s": None if probed else answered - asked}
+
+
+class Observed(Untrusted):
+    """The treatment of untrusted code on a processor: its process decides no time."""
+
+    observed = True

@@ -1,0 +1,126 @@
+"""Lanes: processes that make runs of cases side by side, each on processors of its own.
+
+A lane is a selftest's planner in another process. The processes of its runs inherit its processors, so that two runs
+take no time from each other.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+
+from attrs import field, frozen
+
+from aiperf_core.errors import AiperfError
+from aiperf_core.harness.processes.child import ForkServer
+from aiperf_core.harness.processes.fork_server import die_with_parent
+from aiperf_core.harness.run.from_python import Silent
+from aiperf_core.harness.run.options import Options
+from aiperf_core.plugins import load_plugins
+from aiperf_core.results.models import Row
+from aiperf_core.selftest.runs import NotTriedError
+from aiperf_core.selftest.sharing import Job
+from aiperf_core.selftest.trials import ProofPlanner, Trials
+from aiperf_core.validity.issues import Severity
+
+COUNT = 2
+
+
+def groups_of(processors: Sequence[int], count: int = COUNT) -> list[list[int]]:
+    """Processors in groups of one size, for each lane one; none where there are fewer processors than lanes."""
+    size = len(processors) // count
+    ordered = sorted(processors)
+    return [ordered[size * place : size * (place + 1)] for place in range(count)] if size else []
+
+
+@frozen(kw_only=True)
+class Lanes:
+    """What makes runs side by side.
+
+    logs: the folder for what processes print.
+    device: of the selftest; None takes every one that is here.
+    severities: of issues, by id.
+    preload: modules that the fork servers import.
+    processors: those of each lane.
+    """
+
+    logs: Path
+    device: str | None
+    severities: Mapping[str, Severity]
+    preload: tuple[str, ...] = ()
+    processors: Sequence[Sequence[int]] = field(factory=lambda: groups_of([*os.sched_getaffinity(0)]))
+
+    def make(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Row] | None, float]]:
+        """Make runs; yield the rows of each and its seconds when it is done. None where a case could not be tried."""
+        waiting, busy = list(jobs), dict[Connection, Job]()
+        lanes = [self._start(number) for number in range(len(self.processors))]
+        try:
+            for _, connection in lanes[: len(jobs)]:
+                busy[connection] = waiting.pop(0)
+                connection.send(busy[connection])
+            while busy:
+                ready = wait([*busy])
+                for connection in [one for one in busy if one in ready]:
+                    job = busy.pop(connection)
+                    try:
+                        rows, seconds = connection.recv()
+                    except EOFError:
+                        raise AiperfError(
+                            "a process that makes runs of the selftest side by side has ended; what it printed stands "
+                            "above. Where memory is short, select fewer issues with --category."
+                        ) from None
+                    if waiting:
+                        busy[connection] = waiting.pop(0)
+                        connection.send(busy[connection])
+                    yield job, rows, seconds
+        finally:
+            for process, _ in lanes:
+                process.terminate()
+            for process, connection in lanes:
+                connection.close()
+                process.wait()
+
+    def _start(self, number: int) -> tuple["subprocess.Popen[bytes]", Connection]:
+        """Start a lane; its fork server and all below end with it."""
+        ours, theirs = Pipe()
+        command = [sys.executable, "-P", "-m", "aiperf_core.selftest.lanes", str(theirs.fileno())]
+        # Its own session: Ctrl-C in the terminal reaches the selftest alone, which ends its lanes.
+        process = subprocess.Popen(
+            command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        theirs.close()
+        logs = self.logs / f"lane-{number}"
+        logs.mkdir()
+        ours.send((logs, self.device, dict(self.severities), self.preload, list(self.processors[number])))
+        return process, ours
+
+
+def serve(connection: Connection) -> None:
+    """Make the runs that are asked for, until the other side closes the connection."""
+    logs, device, severities, preload, processors = connection.recv()
+    os.sched_setaffinity(0, processors)
+    checks = tuple(one.record for one in load_plugins().checks)
+    with ProofPlanner(Options(device=device), logs, server=ForkServer(preload)) as planner:
+        trials = Trials(planner, logs, device, Silent(), checks, severities)
+        while True:
+            try:
+                job = connection.recv()
+            except EOFError:
+                return
+            started = time.monotonic()
+            try:
+                rows = trials.make(job.case, job.issue, job.key)
+            except NotTriedError:
+                rows = None  # the selftest tries it too, and says why it cannot
+            connection.send((rows, time.monotonic() - started))
+
+
+if __name__ == "__main__":
+    die_with_parent()
+    # Its fork server ends all processes below, also those that an attack has left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    serve(Connection(int(sys.argv[1])))
