@@ -10,8 +10,8 @@ from aiperf_core import units
 from aiperf_core.devices.ceiling_figures import figures, of_datasheet
 from aiperf_core.measurements import Ceilings
 from aiperf_core.results import structure
+from aiperf_core.results.hardware import hardware_key
 from aiperf_core.results.models import Machine
-from aiperf_core.stats.expectations import hardware_key
 
 if TYPE_CHECKING:
     from aiperf_core.plugins import Plugins

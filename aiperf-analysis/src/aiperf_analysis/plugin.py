@@ -1,4 +1,4 @@
-"""What this package contributes: commands, the analyses behind `aiperf analyze`, and an observer of runs."""
+"""What this package contributes: commands, the analyses behind `aiperf analyze`, schemas, and an observer of runs."""
 
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aiperf_core.analysis import Analysis
 from aiperf_core.commands import Command
+from aiperf_core.document_schema import DocumentSchema
 from aiperf_core.hookspecs import hookimpl
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ COMMANDS = (
     ("tui", "Look at results in the terminal, with keys or a numbered menu.", LOOK),
     ("explain", "Explain results by rules with evidence; say what to try next.", LOOK),
     ("dashboard", "Show results as pages, and answer by a REST API.", LOOK),
+    ("demo", "Measure small targets on the CPU, and show them as pages.", LOOK),
     ("db", "Keep the figures of many bundles in a database.", LOOK),
     ("power", "Analyze energy; watch the power of a command.", LOOK),
     ("prices", "Show, check and add prices of machines.", LOOK),
@@ -80,6 +82,13 @@ def aiperf_analyses() -> Iterable[Analysis]:
     """Contribute the analyses."""
     for name, summary in ANALYSES:
         yield Analysis(name, summary, f"aiperf_analysis.analyses.{name.replace('-', '_')}:analyze")
+
+
+@hookimpl
+def aiperf_schemas() -> Iterable[DocumentSchema]:
+    """Contribute the schemas of what commands read and print."""
+    yield DocumentSchema("ci-suite", "the suite of aiperf ci run", "aiperf_analysis:schemas/ci-suite-1.json")
+    yield DocumentSchema("analysis-result", "printed by aiperf analyze --json", "aiperf_analysis:schemas/result-1.json")
 
 
 @cache

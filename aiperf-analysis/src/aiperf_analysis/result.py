@@ -127,6 +127,8 @@ class Point:
     x, y: where an axis has names instead of numbers, the figure's value is the index of the name.
     mark: a word that decides the form, such as a verdict; `front`, `dominated`, `undecided`. A `fit` has no form of its
         own: only the line through it is drawn.
+    colour: the class of its colour, of an implementation the same in all pictures of its target; empty for that of the
+        series.
     """
 
     label: str
@@ -134,6 +136,7 @@ class Point:
     y: Figure
     mark: str = ""
     origin: Origin | None = None
+    colour: str = ""
 
 
 @frozen(kw_only=True)

@@ -7,10 +7,11 @@ Rows that are not believed never enter a figure: they are `left_out`. Rows are p
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
@@ -19,15 +20,20 @@ from aiperf_core import units
 from aiperf_core.errors import AiperfError, BundleError, UsageError
 from aiperf_core.measurements import Ceilings
 from aiperf_core.names import words
+from aiperf_core.render.marks import colours
 from aiperf_core.results.address import find
 from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
 from aiperf_core.results.filenames import MANIFEST
+from aiperf_core.results.hardware import hardware_key
 from aiperf_core.results.listing import bundles
 from aiperf_core.results.models import DISBELIEVED, Manifest, Row, TargetResult
 from aiperf_core.results.seal_check import check
-from aiperf_core.stats.expectations import hardware_key
-from aiperf_core.stats.intervals import Blocks
-from aiperf_core.stats.observations import blocks as blocks_of
+
+if TYPE_CHECKING:
+    from aiperf_core.stats.intervals import Blocks
+
+# The name of the picture of a series is this and the digest of its key.
+HISTORY_PICTURE = "history-"
 
 
 @frozen
@@ -94,9 +100,19 @@ class Entry:
         return f"{self.result.target}:{self.row.name}"
 
     @property
+    def base_target(self) -> str:
+        """The name of its target, without the point of a sweep."""
+        return self.result.target.partition("@")[0]
+
+    @property
     def hardware(self) -> str:
         """The kind of machine."""
         return hardware_key(self.run.manifest.machine, self.result.device, self.result.problem.params)
+
+    @property
+    def params(self) -> tuple[tuple[str, float], ...]:
+        """The sizes of the workload, as sorted pairs."""
+        return tuple(sorted(self.result.problem.params.items()))
 
     @property
     def ceilings(self) -> Ceilings | None:
@@ -112,11 +128,16 @@ class Entry:
             implementation=self.row.name,
             device=result.device,
             hardware=self.hardware,
-            params=tuple(sorted(result.problem.params.items())),
+            params=self.params,
             clock=result.clock,
             cache=result.cache,
             precision=result.problem.precision,
         )
+
+    @property
+    def colour(self) -> str:
+        """The class of the colour of its implementation in pictures."""
+        return colours((row.name, row.role) for row in self.result.rows)[self.row.name]
 
     @property
     def believed(self) -> bool:
@@ -128,7 +149,7 @@ class Entry:
         """The baseline of its target."""
         return next((row for row in self.result.rows if row.role == "baseline"), None)
 
-    def blocks(self, row: str | None = None) -> Blocks | None:
+    def blocks(self, row: str | None = None) -> "Blocks | None":
         """The times of a row of this target with their passes; None where the samples are gone or were never taken.
 
         row: the name of another row of the same target, for contrasts on shared draws; None stands for this one.
@@ -139,7 +160,9 @@ class Entry:
         found = next((one for one in result.rows if one.name == (row or self.row.name)), None)
         if found is None or not found.samples.block:
             return None
-        return blocks_of(result, found, self.ceilings)
+        from aiperf_core.stats.observations import blocks
+
+        return blocks(result, found, self.ceilings)
 
 
 @frozen(eq=False)
@@ -187,15 +210,11 @@ class Selection:
     patterns: Sequence[str] = ()
 
     @cached_property
-    def _believed(self) -> list[Entry]:
-        return [one for one in self.every if one.believed and one.row.role != "control"]
-
-    @property
     def entries(self) -> list[Entry]:
         """The believed rows: baselines, variants and yardsticks."""
-        return self._believed
+        return [one for one in self.every if one.believed and one.row.role != "control"]
 
-    @property
+    @cached_property
     def left_out(self) -> list[LeftOut]:
         """The rows that are not believed, skipped targets, and unreadable bundles."""
         rows = [
@@ -210,10 +229,10 @@ class Selection:
         ]
         return [*rows, *skipped, *self.unreadable]
 
-    @property
+    @cached_property
     def sources(self) -> list[Source]:
         """The bundles, for a result."""
-        hardware = {id(one.run): one.hardware for one in self.every}
+        hardware = {number: one.hardware for number, one in {id(one.run): one for one in self.every}.items()}
         return [Source(run.id, run.path, run.created, hardware.get(id(run), "")) for run in self.runs]
 
     def targets(self) -> dict[tuple[str, str], list[Entry]]:
@@ -223,28 +242,33 @@ class Selection:
             found.setdefault((one.run.id, one.result.target), []).append(one)
         return found
 
-    def series(self) -> dict[SeriesKey, list[Entry]]:
-        """The believed rows by what they have in common, each in the order of time."""
+    @cached_property
+    def _series(self) -> dict[SeriesKey, list[Entry]]:
         found: dict[SeriesKey, list[Entry]] = {}
         for one in sorted(self.entries, key=lambda one: one.run.created):
             found.setdefault(one.key, []).append(one)
         return found
 
-    def latest(self) -> "Selection":
-        """The newest bundle of each target, device, kind of machine and size: not the best of all runs."""
+    def series(self) -> Mapping[SeriesKey, Sequence[Entry]]:
+        """The believed rows by what they have in common, each in the order of time."""
+        return self._series
+
+    @cached_property
+    def _latest(self) -> "Selection":
+        results = {id(one.result): one for one in self.every}
+        keys = {at: (one.result.target, one.result.device, one.hardware, one.params) for at, one in results.items()}
         newest: dict[tuple[object, ...], Measured] = {}
-        for one in self.every:
-            newest_key = (one.result.target, one.result.device, one.hardware, one.key.params)
-            held = newest.get(newest_key)
+        for at, one in results.items():
+            held = newest.get(keys[at])
             if held is None or one.run.created > held.created:
-                newest[newest_key] = one.run
-        kept = [
-            one
-            for one in self.every
-            if newest[(one.result.target, one.result.device, one.hardware, one.key.params)] is one.run
-        ]
+                newest[keys[at]] = one.run
+        kept = [one for one in self.every if newest[keys[id(one.result)]] is one.run]
         runs = {id(one.run) for one in kept}
         return evolve(self, runs=[run for run in self.runs if id(run) in runs], every=kept)
+
+    def latest(self) -> "Selection":
+        """The newest bundle of each target, device, kind of machine and size: not the best of all runs."""
+        return self._latest
 
     def only(self, keep: Callable[[Entry], bool]) -> "Selection":
         """The rows that `keep` accepts."""
@@ -256,12 +280,21 @@ class Selection:
         """The rows that the filters of `select` accept."""
         kept = self.only(
             lambda one: (
-                (not targets or any(fnmatchcase(one.result.target, pattern) for pattern in targets))
+                fits(one.result.target, targets)
                 and (device is None or one.result.device == device)
                 and (hardware is None or fnmatchcase(one.hardware, hardware))
             )
         )
         return evolve(kept, patterns=tuple(targets))
+
+
+def fits(target: str, patterns: Collection[str]) -> bool:
+    """Whether the name of a target fits one of these patterns, or there are none.
+
+    A pattern without `@` also takes the sizes of a sweep: `practice.softmax` takes `practice.softmax@rows=64`.
+    """
+    names = {target, target.partition("@")[0]}
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
 
 
 def select(
@@ -315,7 +348,7 @@ def gathered(
             continue
         run = runs.setdefault(read.run.id, read.run)
         for result in read.results:
-            if targets and not any(fnmatchcase(result.target, pattern) for pattern in targets):
+            if not fits(result.target, targets):
                 continue
             if device is not None and result.device != device:
                 continue
@@ -336,16 +369,25 @@ def _addressed(texts: Iterable[str], folder: Path) -> Iterator[tuple[Path, str |
         if path.is_dir() and not (path / MANIFEST).exists():
             listed = bundles(path)
             if not listed:
-                raise UsageError(
-                    f"'{words(text)}' holds no bundles. Name a bundle or a folder of bundles, or make one: "
-                    "aiperf run PATTERN"
-                )
+                raise without_bundles(path)
             yield from ((one.path, None, None) for one in listed)
             continue
         if not texts and not path.exists():
-            raise UsageError(f"'{path}' does not exist, so there are no results yet. Make some: aiperf run PATTERN")
+            raise without_bundles(path)
         address = find(text, folder)
         yield from ((address.bundle.path, name, address.implementation) for name in address.targets)
+
+
+def without_bundles(folder: Path) -> UsageError:
+    """The error of a folder that holds no bundles, or does not exist."""
+    if not folder.exists():
+        return UsageError(
+            f"'{words(str(folder))}' does not exist, so there are no results yet. Make some: aiperf run PATTERN"
+        )
+    return UsageError(
+        f"'{words(str(folder))}' holds no bundles. Name a bundle or a folder of bundles, or make one: "
+        "aiperf run PATTERN"
+    )
 
 
 def read_bundle(path: Path) -> Read | LeftOut:
@@ -370,7 +412,11 @@ def required(entries: Sequence[Entry], selection: Selection, what: str = "a beli
     for one in selection.left_out:
         text = f"{one.verdict}: {one.reason}" if one.verdict else one.reason
         reasons[text] = reasons.get(text, 0) + 1
-    told = "; ".join(f"{count} x {words(text)}" for text, count in list(reasons.items())[:5])
+    told = "; ".join(
+        f"{f'{count} x ' if count > 1 else ''}{words(text).rstrip('.')}" for text, count in list(reasons.items())[:5]
+    )
+    if told and not selection.runs:
+        raise AiperfError(f"no bundle can be read: {told}.")
     raise AiperfError(
         f"there is no {what.removeprefix('a ')} in {units.plural('bundle', len(selection.runs))}"
         f"{f'. Left out: {told}' if told else ''}. Run more targets: aiperf run PATTERN"

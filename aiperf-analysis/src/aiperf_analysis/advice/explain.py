@@ -16,6 +16,7 @@ from aiperf_core.profiling import store
 from aiperf_core.profiling.models import Profile
 
 _MOST_COMMANDS = 3
+_MOST_ROWS = 3  # that a rule names
 
 
 @frozen(eq=False)
@@ -170,34 +171,42 @@ def _commands(bare: Sequence[Subject]) -> list[str]:
     commands = {}
     for one in bare:
         tool = " --tool ncu" if one.result.device == "cuda" else ""
-        target = one.result.target.partition("@")[0]
+        target = one.entry.base_target
         device, size = one.result.device, one.result.problem.size
         commands[target] = f"aiperf profile {target} --device {device} --size {size}{tool}"
     return list(commands.values())
 
 
 def _advice(found: Sequence[Finding], measured: Mapping[str, Precision]) -> Table:
-    records = [
-        Record(
-            {
-                "row": one.subject.entry.name,
-                "rule": one.rule.name,
-                "figure": next(iter(one.evidence)),
-                "value": next(iter(one.evidence.values())),
-                "precision": labels.shown(one.rule.name, measured),
-                "targets": ", ".join(one.rule.targets) or None,
-                "fact": one.rule.fact,
-                "advice": one.rule.advice,
-            },
-            [one.subject.entry.origin],
+    """Each rule that applies once, with its rows: advice is the same for all of them."""
+    of_rule: dict[str, list[Finding]] = {}
+    for one in found:
+        of_rule.setdefault(one.rule.name, []).append(one)
+    records = []
+    for rule in RULES:
+        findings_of = of_rule.get(rule.name)
+        if findings_of is None:
+            continue
+        names = [one.subject.entry.name for one in findings_of]
+        more = len(names) - _MOST_ROWS
+        records.append(
+            Record(
+                {
+                    "rule": rule.name,
+                    "count": len(names),
+                    "rows": f"{', '.join(names[:_MOST_ROWS])}{f' and {more} more' if more > 0 else ''}",
+                    "precision": labels.shown(rule.name, measured),
+                    "targets": ", ".join(rule.targets) or None,
+                    "fact": rule.fact,
+                    "advice": rule.advice,
+                },
+                [one.subject.entry.origin for one in findings_of],
+            )
         )
-        for one in found
-    ]
     columns = [
-        Column("row", "row"),
         Column("rule", "rule"),
-        Column("figure", "figure"),
-        Column("value", "value", "figure"),
+        Column("count", "rows", "figure"),
+        Column("rows", "of"),
         Column("precision", "precision", "figure"),
         Column("targets", "proven by"),
         Column("fact", "fact"),

@@ -7,8 +7,8 @@ from attrs import frozen
 
 from aiperf_analysis.result import Figure, counted, figure
 from aiperf_analysis.selection import Entry, Selection
+from aiperf_core.results.hardware import hardware_key
 from aiperf_core.results.models import Machine, Verdict
-from aiperf_core.stats.expectations import hardware_key
 
 Status = Literal["proven here", "elsewhere", "unproven"]
 
@@ -37,10 +37,12 @@ def proof(targets: Sequence[str], rows: Sequence[Entry], here: Machine) -> Proof
     """
     if not targets:
         return Proof("unproven", None, Figure(value=None, reason="no target of this repository measures it"))
-    found = [one for one in rows if _base(one) in targets]
+    found = [one for one in rows if one.base_target in targets]
     if not found:
         return Proof("unproven", None, Figure(value=None, reason="no gain of its targets among the results"))
-    best = min(found, key=lambda one: (not is_here(one, here), targets.index(_base(one)), -(gain(one).value or 0.0)))
+    best = min(
+        found, key=lambda one: (not is_here(one, here), targets.index(one.base_target), -(gain(one).value or 0.0))
+    )
     return Proof("proven here" if is_here(best, here) else "elsewhere", best, gain(best))
 
 
@@ -60,8 +62,3 @@ def gain(entry: Entry) -> Figure:
     if row.verdict is Verdict.SMALLER:
         return counted(row.memory_gain, reason="no memory was measured")
     return figure(row.speedup, reason="the row has no speedup")
-
-
-def _base(entry: Entry) -> str:
-    """The target's name, without the point of a sweep."""
-    return entry.result.target.partition("@")[0]

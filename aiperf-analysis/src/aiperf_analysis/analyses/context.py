@@ -10,6 +10,7 @@ from aiperf_analysis.advice.redaction import redactor
 from aiperf_analysis.options import option
 from aiperf_analysis.result import Column, Figure, Record, Result, Table, counted, figure
 from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_analysis.sizes import COLUMN, size_of
 from aiperf_core import units
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
@@ -21,7 +22,7 @@ KEY_VARIABLE = "AIPERF_LLM_KEY"
 class Options:
     """Options of the context."""
 
-    for_llm: bool = option(False, "Show one Markdown document for a language model.")
+    for_llm: bool = option(False, "Make one Markdown document for a language model; -o then takes a .md file.")
     most: int = option(24_000, "About how many characters the document may have.", metavar="COUNT")
     ask: str | None = option(None, "Ask this question; needs --url.", metavar="QUESTION", local=True)
     url: str | None = option(
@@ -51,7 +52,8 @@ def analyze(selection: Selection, options: Options) -> Result:
     tables = [_rows(newest.entries), _steps(newest.entries), _warnings(newest.entries), _work(newest.entries),
               _machines(newest.entries), _advice(advice.tables[0])]  # fmt: skip
     tables = [one for one in tables if one.records]
-    rows, targets = units.plural("row", len(newest.entries)), units.plural("target", len(newest.targets()))
+    rows = units.plural("row", len(newest.entries))
+    targets = units.plural("target", len({one.base_target for one in newest.entries}))
     summary = [f"{rows} of {targets}; {len(newest.left_out)} not believed or not read."]
     text, said = "", None
     if options.for_llm or options.ask:
@@ -167,21 +169,20 @@ def _work(entries: Sequence[Entry]) -> Table:
     records = {}
     for one in entries:
         problem = one.result.problem
-        sizes = ", ".join(f"{name}={units.parameter(value)}" for name, value in problem.params.items())
         records[one.run.id, one.result.target] = Record(
             {
                 "target": one.result.target,
                 "summary": one.result.summary,
                 "goal": one.result.goal,
                 "device": f"{one.result.device}, cache {one.result.cache}, {problem.precision}",
-                "sizes": sizes,
+                "size": size_of(one),
                 "bytes": counted(problem.bytes_read + problem.bytes_written, "B"),
                 "flop": counted(problem.flops, "FLOP"),
             },
             [one.origin],
         )
     columns = [Column("target", "target"), Column("summary", "about"), Column("goal", "goal"),
-               Column("device", "measured on"), Column("sizes", "sizes"), Column("bytes", "least bytes", "figure"),
+               Column("device", "measured on"), COLUMN, Column("bytes", "least bytes", "figure"),
                Column("flop", "FLOP", "figure")]  # fmt: skip
     return Table("work", "work of a call", columns, list(records.values()))
 
@@ -218,6 +219,6 @@ def _machines(entries: Sequence[Entry]) -> Table:
 
 
 def _advice(table: Table) -> Table:
-    """The advice without its precision and figures of evidence."""
-    kept = [column for column in table.columns if column.key in ("row", "rule", "figure", "value", "fact", "targets")]
+    """The facts without their precision and what to try."""
+    kept = [column for column in table.columns if column.key in ("rule", "count", "rows", "fact", "targets")]
     return Table("advice", "what fixed rules say", kept, table.records)

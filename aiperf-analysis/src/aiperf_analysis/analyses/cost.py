@@ -14,9 +14,11 @@ from aiperf_analysis.options import option
 from aiperf_analysis.prices.book import Book, Price, default_path, read, warnings
 from aiperf_analysis.result import Axis, Cell, Column, Drawing, Figure, Origin, Point, Record, Result, Series, Table
 from aiperf_analysis.selection import Entry, Measured, Selection, required
+from aiperf_core import units
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
+from aiperf_core.units import plural
 
 
 @frozen
@@ -28,9 +30,9 @@ class Options:
     )
     provider: str | None = option(None, "Only prices of this provider.", metavar="NAME")
     region: str | None = option(None, "Only prices of this region.", metavar="NAME")
-    commitment: str | None = option(None, "Only prices of this commitment, such as on-demand.", metavar="TEXT")
+    commitment: str | None = option(None, "Only prices of this commitment, such as on-demand.", metavar="NAME")
     max_age: int | None = option(None, "Refuse prices older than this many days.", metavar="DAYS")
-    gpu: str | None = option(None, "Only kinds of machine with this in their name, such as h100.", metavar="TEXT")
+    gpu: str | None = option(None, "Only kinds of machine with this in their name, such as h100.", metavar="SUBSTRING")
     top: int | None = option(None, "At most this many rows, the cheapest of each target first.", metavar="COUNT")
     utilisation: float = option(1.0, "The share of the paid time that is used.", metavar="SHARE")
     own_price: float | None = option(None, "Own hardware: the price of a GPU, in dollars.", metavar="USD")
@@ -383,16 +385,17 @@ def _runs(newest: Selection, rates: Mapping[str, _Rate]) -> Table:
 def _summary(priced: Sequence[_Priced], rates: Mapping[str, _Rate], book: Book | None) -> list[str]:
     without = sorted(name for name, rate in rates.items() if rate.usd_per_hour is None)
     known = len(rates) - len(without)
+    on = f"{plural('row', len(priced))} on {plural('kind', len(rates))} of machine"
     if book is None:
-        return [f"{len(priced)} rows on {len(rates)} kinds of machine."]
-    told = [f"{len(priced)} rows on {len(rates)} kinds of machine, {known} with a price."]
+        return [f"{on}."]
+    told = [f"{on}, {known} with a price."]
     if without:
         told.append(f"No price in {book.file} for: {', '.join(without)}. Add one: aiperf prices add")
     return told
 
 
 def _assumptions(options: Options, rates: Mapping[str, _Rate]) -> list[str]:
-    told = [f"utilisation {options.utilisation:.0%}: this share of the paid time is used"]
+    told = [f"utilisation {units.percent(options.utilisation)}: this share of the paid time is used"]
     if options.own_price is not None:
         told.append(
             f"own hardware: {options.own_price:g} USD a GPU, {options.residual:g} USD left after {options.life:g} "

@@ -78,7 +78,7 @@ def covered(selection: Selection) -> list[Covered]:
     """The installed targets, and those of the bundles, in the order of their names."""
     rows: dict[str, list[Entry]] = {}
     for one in selection.entries:
-        rows.setdefault(one.result.target.partition("@")[0], []).append(one)
+        rows.setdefault(one.base_target, []).append(one)
     profiled = _profiled(selection)
     installed = {name for name in _installed() if _asked_for(name, selection.patterns)}
     found = []

@@ -12,8 +12,8 @@ from aiperf_analysis.selection import Entry, Selection
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
+from aiperf_core.results.hardware import is_gpu
 from aiperf_core.results.models import TargetResult
-from aiperf_core.stats.expectations import is_gpu
 from aiperf_core.sweep import base_name
 from aiperf_core.targets import WORLD_SIZE, nearest
 from aiperf_core.units import parameter

@@ -2,9 +2,9 @@
 
 from attrs import asdict, evolve, frozen
 
-from aiperf_analysis.history.changes import ALPHA, LEAST_SIDE, PERMUTATIONS, Course, Step, course
-from aiperf_analysis.history.newest import LEAST_RUNS, Standing, newest
-from aiperf_analysis.history.noise import logs
+from aiperf_analysis.history.changes import ALPHA, Course, Step
+from aiperf_analysis.history.judged import FALSE_DISCOVERIES, LEAST, change, direction, judged, without_steps
+from aiperf_analysis.history.newest import LEAST_RUNS, Standing
 from aiperf_analysis.history.series import METRICS, Border, RunSeries, series_of
 from aiperf_analysis.options import option
 from aiperf_analysis.result import (
@@ -23,15 +23,13 @@ from aiperf_analysis.result import (
     counted,
     figure,
 )
-from aiperf_analysis.selection import Selection, required
+from aiperf_analysis.selection import HISTORY_PICTURE, Selection, required
+from aiperf_analysis.sizes import Sizes
 from aiperf_core import units
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
 
-LEAST = 8  # runs of a series
-FALSE_DISCOVERIES = 0.05
-_MOST_PERMUTATIONS = 100_000
 _MOST_DRAWN = 8  # series of one picture
 
 
@@ -41,7 +39,9 @@ class Options:
 
     metric: str = option("time", "The figure.", choices=tuple(METRICS))
     row: tuple[str, ...] = option((), "Only these implementations; several by commas.", metavar="NAME,NAME")
-    floor: float | None = option(None, "Smallest relative change that matters; the target's own by default.")
+    floor: float | None = option(
+        None, "The smallest difference that matters. [default: the target's own]", metavar="FRACTION"
+    )
     order: str = option("commit", "Order by the time of the commit or of the run.", choices=("commit", "created"))
 
 
@@ -77,7 +77,6 @@ def analyze(selection: Selection, options: Options) -> Result:
     long_ones = [one for one in found if len(one.runs) >= LEAST]
     told = [_told(one, len(long_ones)) for one in found]
     told = _discovered(told)
-    columns, records = _series_table(told)
     steps = _steps_table(told)
     short = len(found) - len(long_ones)
     return Result(
@@ -87,7 +86,7 @@ def analyze(selection: Selection, options: Options) -> Result:
         status=_status(told, long_ones),
         options=asdict(options),
         tables=[
-            Table("series", "series", columns, records, _note(short)),
+            Table("series", "series", _SERIES_COLUMNS, [_series_record(one) for one in told], _note(short)),
             Table("steps", "steps", _STEP_COLUMNS, steps),
         ],
         drawings=_drawings(told),
@@ -99,21 +98,8 @@ def analyze(selection: Selection, options: Options) -> Result:
 
 
 def _told(series: RunSeries, family: int) -> Told:
-    values, within = logs(series.estimates)
-    if len(series.runs) < LEAST:
-        missing = LEAST - len(series.runs)
-        reason = f"{units.plural('run', len(series.runs))} of {LEAST}: {missing} more needed"
-        return Told(series, None, Standing("NEW", None, None, 0, len(series.runs), reason))
-    # Of many series, a step must be rarer than the least probability that few permutations can show.
-    permutations = min(_MOST_PERMUTATIONS, max(PERMUTATIONS, round(2 * family / FALSE_DISCOVERIES) - 1))
-    standing = newest(values, within, series.floor, series.metric.better, family=max(1, family))
-    kept = _settled(series, standing)
-    return Told(series, course(values[:kept], within[:kept], series.floor, permutations=permutations), standing)
-
-
-def _settled(series: RunSeries, standing: Standing) -> int:
-    """The number of runs whose level is sought: without newest runs beyond it that are too few for a level."""
-    return len(series.runs) - (standing.agree if standing.agree < LEAST_SIDE else 0)
+    found = judged(series.estimates, series.floor, series.metric.better, family)
+    return Told(series, found.course, found.standing)
 
 
 def _discovered(told: list[Told]) -> list[Told]:
@@ -130,9 +116,7 @@ def _discovered(told: list[Told]) -> list[Told]:
     kept = []
     for one in told:
         if one.course and one.course.steps and one.course.p > limit:
-            values, within = logs(one.series.estimates)
-            settled = _settled(one.series, one.standing)
-            one = evolve(one, course=course(values[:settled], within[:settled], one.series.floor, alpha=0.0))
+            one = evolve(one, course=without_steps(one.series.estimates, one.series.floor, one.standing))
         kept.append(one)
     return kept
 
@@ -144,7 +128,7 @@ _STEP_COLUMNS = [
     Column("commit", "commit"),
     Column("range", "between runs"),
     Column("change", "change", "figure"),
-    Column("direction", "", "verdict"),
+    Column("direction", "direction", "verdict"),
     Column("p", "p"),
     Column("suspect", "changed beside it"),
 ]
@@ -159,12 +143,13 @@ def _steps_table(told: list[Told]) -> list[Record]:
                 Record(
                     {
                         "series": one.series.name,
+                        "key": one.series.key.digest,
                         "class": one.series.key.hardware,
                         "at": run.entry.run.created[:19],
                         "commit": run.commit,
                         "range": f"{step.first + 1} to {step.last + 1} of {len(one.series.runs)}",
-                        "change": _change(step.ratio),
-                        "direction": _direction(one.series, step),
+                        "change": change(step.ratio),
+                        "direction": direction(step.ratio, one.series.metric.better),
                         "p": f"{step.p:.2g}",
                         "suspect": "; ".join(near.told for near in _near(one.series, step)) or None,
                     },
@@ -178,50 +163,26 @@ def _near(series: RunSeries, step: Step) -> list[Border]:
     return series.near(step.first, step.last)
 
 
-def _direction(series: RunSeries, step: Step) -> str:
-    worse = (step.ratio.value > 1) == (series.metric.better == "down")
-    return "WORSE" if worse else "BETTER"
-
-
-def _change(ratio: Estimate) -> Figure:
-    return Figure(
-        value=100 * (ratio.value - 1),
-        low=100 * (ratio.low - 1),
-        high=100 * (ratio.high - 1),
-        unit="%",
-        certainty="derived",
-    )
-
-
-def _series_table(told: list[Told]) -> tuple[list[Column], list[Record]]:
-    sized = any(
-        one.series.key.params != other.series.key.params
-        for one in told
-        for other in told
-        if one.series.key.target == other.series.key.target
-    )
-    columns = [
-        Column("series", "series"),
-        Column("class", "kind of machine"),
-        *([Column("size", "size")] if sized else []),
-        Column("runs", "runs"),
-        Column("level", "level", "figure"),
-        Column("spread", "spread of a run", "figure"),
-        Column("steps", "steps"),
-        Column("drift", "drift a run", "figure"),
-        Column("newest", "newest", "verdict"),
-        Column("change", "newest / expected", "figure"),
-        Column("why", "why"),
-    ]
-    return columns, [_series_record(one) for one in told]
+_SERIES_COLUMNS = [
+    Column("series", "series"),
+    Column("class", "kind of machine"),
+    Column("runs", "runs"),
+    Column("level", "level", "figure"),
+    Column("spread", "spread of a run", "figure"),
+    Column("steps", "steps"),
+    Column("drift", "drift a run", "figure"),
+    Column("newest", "newest", "verdict"),
+    Column("change", "newest / expected", "figure"),
+    Column("why", "why"),
+]
 
 
 def _series_record(one: Told) -> Record:
     series, found, standing = one.series, one.course, one.standing
     cells: dict[str, Cell] = {
         "series": series.name,
+        "key": series.key.digest,
         "class": series.key.hardware,
-        "size": " ".join(f"{name}={units.parameter(value)}" for name, value in series.key.params),
         "runs": len(series.runs),
         "level": _level(one),
         "spread": Figure(value=100 * found.sd, unit="%", certainty="derived") if found else _missing(standing),
@@ -255,7 +216,7 @@ def _level(one: Told) -> Figure:
 def _drift(found: Course | None) -> Figure | None:
     if found is None or found.drift is None:
         return None
-    return _change(found.drift.per_run)
+    return change(found.drift.per_run)
 
 
 def _newest_change(one: Told) -> Figure:
@@ -270,11 +231,13 @@ def _newest_change(one: Told) -> Figure:
 
 def _summary(told: list[Told], steps: list[Record], short: int, metric: str) -> list[str]:
     judged = [one for one in told if one.course]
+    sizes = Sizes.among(one.series.runs[-1].entry for one in told)
     words_of = {
         word: [one for one in judged if one.standing.word == word] for word in ("REGRESSION", "SUSPECT", "IMPROVED")
     }
     found = [
-        f"{words(one.series.name)} on {words(one.series.key.hardware)}: {word}, {_percent(one.standing)}; "
+        f"{words(sizes.name(one.series.runs[-1].entry))} on {words(one.series.key.hardware)}: {word}, "
+        f"{_percent(one.standing)}; "
         f"{one.standing.reason}."
         for word, those in words_of.items()
         for one in those
@@ -292,7 +255,7 @@ def _summary(told: list[Told], steps: list[Record], short: int, metric: str) -> 
     else:
         found.append(f"No believed row has the figure '{metric}'.")
     if judged and short:
-        found.append(f"{short} series with fewer runs: the table says what is missing.")
+        found.append(f"{short} series with fewer runs have no steps yet.")
     return found
 
 
@@ -396,17 +359,13 @@ def _drawing(one: Told) -> Drawing:
         )
         for place, run in enumerate(series.runs)
     ]
-    levels = [
-        Series(
-            name="level" if number == 0 else f"level {number + 1}",
-            joined=True,
-            points=[
-                Point(label="", x=counted(place, "count"), y=counted(math.exp(segment.level), metric.unit))
-                for place in (segment.start + 1, segment.stop)
-            ],
-        )
-        for number, segment in enumerate(found.segments)
+    # From half a run before the first to half a run behind the last, so that a step is upright between two runs.
+    level = [
+        Point(label="", x=counted(place + 0.5, "count"), y=counted(math.exp(segment.level), metric.unit), mark="fit")
+        for segment in found.segments
+        for place in (segment.start, segment.stop)
     ]
+    levels = [Series(name="level", points=level, joined=True)]
     if one.standing.expected is not None:
         here = figure(one.standing.expected, metric.unit, "derived")
         levels.append(
@@ -422,7 +381,7 @@ def _drawing(one: Told) -> Drawing:
     )
     better = "lower" if metric.better == "down" else "higher"
     return Drawing(
-        name=f"history-{series.key.digest}",
+        name=f"{HISTORY_PICTURE}{series.key.digest}",
         title=f"{words(series.name)} on {words(series.key.hardware)}",
         kind="lines",
         message=message,

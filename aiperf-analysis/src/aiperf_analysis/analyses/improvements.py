@@ -1,7 +1,9 @@
 """What mechanisms were measured to gain, as distributions over targets and kinds of machine."""
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from statistics import fmean
 
 import numpy as np
 from attrs import asdict, frozen
@@ -41,10 +43,10 @@ class Options:
 
 @frozen
 class Effect:
-    """The measured gain of one mechanism: of a step, or of a variant that has this mechanism alone."""
+    """The measured gain of one mechanism: of steps, or of variants that have this mechanism alone."""
 
     mechanism: str
-    entry: Entry
+    entries: Sequence[Entry]
     gain: Estimate
 
 
@@ -52,14 +54,16 @@ def analyze(selection: Selection, options: Options) -> Result:
     """Show how much each mechanism gained where it was measured: quartiles over targets and kinds of machine.
 
     A mechanism's effect is the speedup of a variant that has no other mechanism, or of a step of a ladder that adds
-    this mechanism alone. A variant that combines several without such a step says nothing about each, and is left out,
-    as are targets whose goal is memory. Targets that expect no gain are listed apart.
+    this mechanism alone. A target counts once on each kind of machine: its effects at several sizes, and those of
+    several variants, are one by their geometric mean. A variant that combines several mechanisms without such a step
+    says nothing about each, and is left out, as are targets whose goal is memory. Targets that expect no gain are
+    listed apart.
     """
     newest = selection.latest()
     required(newest.entries, newest)
-    effects, left_out = effects_of(newest)
-    apart = [one for one in effects if one.entry.result.no_gain]
-    effects = [one for one in effects if not one.entry.result.no_gain]
+    measured, left_out = effects_of(newest)
+    apart = [one for one in measured if one.entries[0].result.no_gain]
+    effects = _by_target([one for one in measured if not one.entries[0].result.no_gain])
     names = sorted({one.mechanism for one in effects})
     if options.mechanism is not None:
         hint = "" if options.mechanism in names else nearest(options.mechanism, names)
@@ -105,6 +109,8 @@ def analyze(selection: Selection, options: Options) -> Result:
         options=asdict(options),
         assumptions=[
             "a gain on one target says little about another: the range is what was measured here, not a promise.",
+            "a target counts once on each kind of machine: an effect is the geometric mean over its sizes and "
+            "variants; so are the ends of its interval.",
             "the interval of a median is by bootstrap over effects; of fewer than three it covers their own intervals.",
         ],
         left_out=[*newest.left_out, *left_out],
@@ -125,15 +131,29 @@ def effects_of(selection: Selection) -> tuple[list[Effect], list[LeftOut]]:
             reason = "its goal is memory; see aiperf analyze recommend --use low-vram"
             left_out.append(LeftOut(one.name, one.row.verdict.value, reason, one.origin))
         elif len(added) == 1 and one.row.step_speedup is not None:
-            found.append(Effect(added.pop(), one, one.row.step_speedup))
+            found.append(Effect(added.pop(), [one], one.row.step_speedup))
         elif len(mine) == 1 and one.row.speedup is not None:
-            found.append(Effect(mine.pop(), one, one.row.speedup))
+            found.append(Effect(mine.pop(), [one], one.row.speedup))
         else:
             reason = "it declares no mechanism" if not mine else "it has no speedup"
             if len(mine) > 1:
                 reason = f"it combines {', '.join(sorted(mine))}, and no step adds one of them alone"
             left_out.append(LeftOut(one.name, one.row.verdict.value, reason, one.origin))
     return found, left_out
+
+
+def _by_target(effects: Iterable[Effect]) -> list[Effect]:
+    """The effects of each target and kind of machine as one."""
+    groups: dict[tuple[str, str, str], list[Effect]] = {}
+    for one in effects:
+        entry = one.entries[0]
+        groups.setdefault((one.mechanism, entry.base_target, entry.hardware), []).append(one)
+    found = []
+    for (mechanism, _, _), some in groups.items():
+        ends = zip(*((one.gain.value, one.gain.low, one.gain.high) for one in some), strict=True)
+        mean = Estimate(*(math.exp(fmean(map(math.log, each))) if min(each) > 0 else 0.0 for each in ends))
+        found.append(Effect(mechanism, [entry for one in some for entry in one.entries], mean))
+    return found
 
 
 def _added(entry: Entry) -> set[str]:
@@ -162,14 +182,15 @@ def _median(effects: Sequence[Effect]) -> Figure:
 def _record(name: str, effects: Sequence[Effect], median: Figure) -> Record:
     gains = [one.gain.value for one in effects]
     lower, _, upper = (float(one) for one in np.quantile(gains, QUARTILES))
-    proven = sum(one.gain.low > 1 + one.entry.result.floor for one in effects)
+    proven = sum(one.gain.low > 1 + max(entry.result.floor for entry in one.entries) for one in effects)
+    entries = [entry for one in effects for entry in one.entries]
     few = f"fewer than {FEWEST} effects have no quartiles"
     return Record(
         {
             "mechanism": name,
             "effects": counted(len(effects), "count"),
-            "targets": counted(len({one.entry.result.target for one in effects}), "count"),
-            "classes": counted(len({one.entry.hardware for one in effects}), "count"),
+            "targets": counted(len({one.base_target for one in entries}), "count"),
+            "classes": counted(len({one.hardware for one in entries}), "count"),
             "least": counted(min(gains)),
             "lower": counted(lower if len(effects) >= FEWEST else None, reason=few),
             "median": median,
@@ -177,7 +198,7 @@ def _record(name: str, effects: Sequence[Effect], median: Figure) -> Record:
             "most": counted(max(gains)),
             "proven": counted(proven, "count"),
         },
-        [one.entry.origin for one in effects],
+        [one.origin for one in entries],
     )
 
 
@@ -206,14 +227,15 @@ def _apart(effects: Sequence[Effect]) -> Table:
     records = [
         Record(
             {
-                "row": one.entry.name,
+                "row": entry.name,
                 "mechanism": one.mechanism,
                 "gain": figure(one.gain),
-                "why": one.entry.result.no_gain,
+                "why": entry.result.no_gain,
             },
-            [one.entry.origin],
+            [entry.origin],
         )
         for one in effects
+        for entry in one.entries
     ]
     return Table("no-gain", "targets that expect no gain here, in no distribution", columns, records)
 

@@ -7,6 +7,7 @@ from attrs import evolve, frozen
 from aiperf_analysis.result import Axis, Column, Drawing, Figure, Point, Record, Series, Table, figure
 from aiperf_analysis.selection import Entry
 from aiperf_core.measurements import Estimate
+from aiperf_core.units import plural
 
 # Of a ladder: the largest relative difference between the product of its steps and its total.
 ROUNDING = 1e-3
@@ -130,11 +131,20 @@ def _waterfall(ladder: Ladder) -> Drawing:
         # The whiskers are those of the step, from where it begins.
         x = Figure(value=after, low=before * step.low, high=before * step.high)
         begin = Figure(value=before, certainty="derived")
-        points.append(Point(label=entry.row.name, x=x, y=begin, mark=f"({step.value:.3g}x)", origin=entry.origin))
+        points.append(
+            Point(
+                label=entry.row.name,
+                x=x,
+                y=begin,
+                mark=f"({step.value:.3g}x)",
+                origin=entry.origin,
+                colour=entry.colour,
+            )
+        )
         before = after
     total = figure(ladder.total)
     points.append(Point(label="total", x=total, y=Figure(value=1.0, certainty="counted")))
-    message = f"{ladder.name}: {len(ladder.steps)} steps, together {before:.3g}x"
+    message = f"{ladder.name}: {plural('step', len(ladder.steps))}, together {before:.3g}x"
     return Drawing(
         name=f"ladder-{ladder.name}",
         title=f"Ladder of {ladder.name}",

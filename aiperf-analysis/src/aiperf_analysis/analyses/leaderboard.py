@@ -74,14 +74,9 @@ class Board:
     @property
     def title(self) -> str:
         """The head of the board's table."""
-        sizes = ", ".join(f"{name}={size_of(value)}" for name, value in self.params)
+        sizes = units.parameters(dict(self.params))
         kind = f", lossy by {self.lossy}" if self.lossy else ""
         return f"{self.target} on {self.hardware}, {self.precision}{kind}: {self.goal} ({sizes or 'one size'})"
-
-
-def size_of(value: float) -> str:
-    """A parameter of a workload: whole numbers with all digits."""
-    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:g}"
 
 
 @frozen
@@ -217,10 +212,9 @@ class _Rules:
 
 def _other_source(entry: Entry, held: Sequence[Entry]) -> str:
     """Whether the target's source differs from the board's, which is that of its newest entry."""
-    name = entry.result.target.partition("@")[0]
     if not held:
         return ""
-    mine, board = (module_hash(one.run.manifest, name) for one in (entry, held[0]))
+    mine, board = (module_hash(one.run.manifest, entry.base_target) for one in (entry, held[0]))
     if mine == board:
         return ""
     return f"the target's source ({(mine or 'unknown')[:8]}) is not that of the board ({(board or 'unknown')[:8]})"

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from attrs import asdict
@@ -25,14 +25,15 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
 
     The gain of a target is the figure of its best variant: the speedup, or the memory gain where memory is the goal.
     Geometric means are over targets with a reasonable or a naive baseline; their intervals are by bootstrap over
-    targets. Targets that expect no gain, and lossy variants, are in no mean.
+    targets. A target of several sizes counts once, by the geometric mean of its gains. Targets that expect no gain, and
+    lossy variants, are in no mean.
     """
     newest = selection.latest()
     required(newest.entries, newest)
     groups = newest.targets()
     records: list[Record] = []
     points: list[Point] = []
-    gains: dict[tuple[str, str, str], list[Figure]] = {}
+    gains: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for (_, name), entries in sorted(groups.items(), key=lambda pair: (pair[0][1], pair[1][0].hardware)):
         best, result = _best(entries), entries[0].result
         gain = _gain(best.row if best else None, result.goal)
@@ -56,7 +57,8 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
         exact = _best([one for one in entries if one.row.quality is None])
         averaged = _gain(exact.row if exact else None, result.goal)
         if averaged.value is not None and not result.no_gain and kind in AVERAGED:
-            gains.setdefault((result.goal, entries[0].hardware, kind), []).append(averaged)
+            of_targets = gains.setdefault((result.goal, entries[0].hardware, kind), {})
+            of_targets.setdefault(entries[0].base_target, []).append(averaged.value)
         if best is None or gain.value is None:
             continue
         place = Figure(value=float(len(points)), unit="count", certainty="counted")
@@ -65,7 +67,8 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
     variants = [one for one in newest.every if one.row.role == "variant"]
     verdicts = Counter(one.row.verdict.value for one in variants)
     told = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
-    head = f"{units.plural('target', len(groups))} in {units.plural('bundle', len(newest.runs))}"
+    count = len({one.base_target for one in newest.entries})
+    head = f"{units.plural('target', count)} in {units.plural('bundle', len(newest.runs))}"
     message = f"{head}: {told or 'no variants'}"
     means = [_mean(key, each) for key, each in sorted(gains.items())]
     told_means = _told(means)
@@ -92,7 +95,8 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
         options=asdict(options),
         assumptions=[
             "a mean over targets describes these targets, not others: its interval shows what other draws of the same "
-            "kind of target would give."
+            "kind of target would give.",
+            "a target that was measured at several sizes counts once, by the geometric mean of its gains.",
         ]
         if told_means
         else [],
@@ -138,7 +142,8 @@ def _kind(entries: Sequence[Entry]) -> str | None:
     return base.kind if base else None
 
 
-def _mean(key: tuple[str, str, str], gains: Sequence[Figure]) -> Record:
+def _mean(key: tuple[str, str, str], gains: Mapping[str, Sequence[float]]) -> Record:
+    """The mean over targets, each with its gains at all its sizes."""
     goal, hardware, kind = key
     return Record(
         {
@@ -146,7 +151,7 @@ def _mean(key: tuple[str, str, str], gains: Sequence[Figure]) -> Record:
             "class": hardware,
             "baseline": kind,
             "targets": counted(len(gains), "count"),
-            "mean": geometric_mean([one.value for one in gains if one.value]),
+            "mean": geometric_mean([float(np.exp(np.log(of_sizes).mean())) for of_sizes in gains.values()]),
         }
     )
 

@@ -26,6 +26,7 @@ from aiperf_analysis.result import (
     figure,
 )
 from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_analysis.sizes import size_of
 from aiperf_core import units
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
@@ -268,14 +269,10 @@ def _groups(
         groups.setdefault((key.target, *where, key.params, key.clock, key.cache, key.precision, lossy), []).append(one)
     if by_quality:
         groups = _with_exact(groups)
-    found: dict[str, list[Entry]] = {}
-    for entries in groups.values():
-        if len(entries) < 2:
-            left_out += [LeftOut(one.name, one.row.verdict.value, "no other row to compare with", one.origin)
-                         for one in entries]  # fmt: skip
-            continue
-        found[_title(entries, found, options, by_quality=by_quality)] = entries
-    return found, left_out
+    fronts = [entries for entries in groups.values() if len(entries) > 1]
+    left_out += [LeftOut(one.name, one.row.verdict.value, "no other row to compare with", one.origin)
+                 for entries in groups.values() if len(entries) < 2 for one in entries]  # fmt: skip
+    return dict(zip(_titles(fronts, options, by_quality=by_quality), fronts, strict=True)), left_out
 
 
 def _with_exact(groups: dict[tuple[object, ...], list[Entry]]) -> dict[tuple[object, ...], list[Entry]]:
@@ -289,15 +286,29 @@ def _with_exact(groups: dict[tuple[object, ...], list[Entry]]) -> dict[tuple[obj
     }
 
 
-def _title(entries: Sequence[Entry], taken: dict[str, list[Entry]], options: Options, *, by_quality: bool) -> str:
-    first = entries[0]
+def _titles(fronts: Sequence[Sequence[Entry]], options: Options, *, by_quality: bool) -> list[str]:
+    """The titles of fronts. Those of one target and machine also say in what they differ."""
+    plain = [_title(entries[0], options, by_quality=by_quality) for entries in fronts]
+    found: list[str] = []
+    for title, entries in zip(plain, fronts, strict=True):
+        alike = [_circumstances(other[0]) for other, its in zip(fronts, plain, strict=True) if its == title]
+        own = _circumstances(entries[0])
+        differing = [one for place, one in enumerate(own) if one and len({other[place] for other in alike}) > 1]
+        told = f"{title} ({', '.join(differing)})" if differing else title
+        found.append(f"{told} #{found.count(told) + 1}" if told in found else told)
+    return found
+
+
+def _title(first: Entry, options: Options, *, by_quality: bool) -> str:
     title = first.result.target if options.across else f"{first.result.target} on {first.hardware}"
     if first.row.quality is not None and not by_quality:
         title += f", lossy by {first.row.quality.metric}"
-    if title in taken:
-        sizes = ", ".join(f"{name}={value:g}" for name, value in sorted(first.result.problem.params.items()))
-        title += f" ({first.result.device}, {first.result.clock}, {first.result.cache}, {sizes})"
-    return title if title not in taken else f"{title} #{len(taken) + 1}"
+    return title
+
+
+def _circumstances(entry: Entry) -> tuple[str, ...]:
+    """What fronts of one target and machine may differ in."""
+    return entry.result.device, entry.result.clock, entry.result.cache, size_of(entry) or ""
 
 
 def _check_present(entries: Sequence[Entry], objectives: Sequence[Objective], options: Options) -> None:
@@ -378,7 +389,7 @@ def _record(
     rival = entries[standing.rival] if standing.rival is not None and standing.kind != FRONT else None
     open_ = standing.kind == UNDECIDED and rival is not None
     share = Figure(value=100 * standing.share, unit="%", certainty="estimated")
-    none = Figure(value=None, unit="%", certainty="estimated", reason="no other row beats it in 5 % of the draws")
+    none = Figure(value=None, unit="%", certainty="estimated", reason="below 5 % for every other row")
     return Record(
         {
             "row": entry.name,
@@ -438,6 +449,7 @@ def _drawing(
                 y=up.figure(entry, options),
                 mark=marks[kind],
                 origin=entry.origin,
+                colour="" if options.across else entry.colour,
             )
             for entry, one in zip(entries, found, strict=True)
             if one.kind == kind

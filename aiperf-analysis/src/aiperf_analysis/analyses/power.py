@@ -9,6 +9,7 @@ from aiperf_analysis.calc.energy import LogEnergy, log_energy, mean_watts, rank_
 from aiperf_analysis.options import option
 from aiperf_analysis.result import Axis, Cell, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted
 from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_core.units import plural
 
 Work = tuple[str, str, str, tuple[tuple[str, float], ...], str]
 
@@ -164,13 +165,13 @@ def _nothing(reason: str, unit: str = "J") -> Figure:
 def _summary(groups: Mapping[Work, Sequence[Measured]], without: Sequence[Entry], newest: Selection) -> list[str]:
     if not groups:
         return [
-            f"No row of {len(newest.runs)} bundles has energy, as the reasons below say. Energy is measured by: "
-            "aiperf run PATTERN --tier standard"
+            f"No row of {plural('bundle', len(newest.runs))} has energy, as the reasons below say. Energy is "
+            "measured by: aiperf run PATTERN --tier standard"
         ]
     rows = sum(map(len, groups.values()))
-    told = [f"{rows} rows of {len(groups)} targets have energy."]
+    told = [f"{plural('row', rows)} of {plural('target', len(groups))} have energy."]
     if without:
-        told.append(f"{len(without)} rows have none.")
+        told.append(f"Rows without energy: {len(without)}.")
     return told
 
 
@@ -269,7 +270,7 @@ def _limits(selection: Selection, options: Options) -> tuple[Table, Drawing] | N
         Column("time", "time", "figure"), Column("slowdown", "time over the fastest", "figure"),
         Column("least", "energy"),
     ]  # fmt: skip
-    message = f"{len(several)} rows were measured at several power limits."
+    message = f"{plural('row', len(several))} at several power limits."
     return (
         Table("limits", "rows at several power limits", columns, records),
         Drawing(name="limits", title="Energy of a call by power limit", kind="lines", message=message,

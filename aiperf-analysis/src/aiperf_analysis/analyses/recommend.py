@@ -67,7 +67,7 @@ CASES = {
     "throughput": Case(
         "more work in the same time", _speed, lambda entry, training: entry.result.goal in ("throughput", "speed")
     ),
-    "training": Case("a shorter training step", _speed, lambda entry, training: _base(entry) in training),
+    "training": Case("a shorter training step", _speed, lambda entry, training: entry.base_target in training),
     "cost": Case("less machine time for the same work", _speed, lambda entry, training: True),
     "energy": Case("less energy of a call", _energy, lambda entry, training: True),
 }
@@ -150,11 +150,6 @@ def _on_gpu(entry: Entry) -> bool:
     return entry.row.memory is not None and entry.row.memory.peak_bytes is not None
 
 
-def _base(entry: Entry) -> str:
-    """The target's name without the point of a sweep."""
-    return entry.result.target.partition("@")[0]
-
-
 def _training() -> frozenset[str]:
     """The targets that are tagged as training."""
     from aiperf_core.plugins import load_plugins
@@ -175,7 +170,7 @@ def _first(shown: list[tuple[Entry, Figure]]) -> list[str]:
         return []
     entry, _ = shown[0]
     why = f": {entry.row.why}" if entry.row.why else ""
-    return [f"First to try: {entry.name}{why}. To see it: aiperf run {_base(entry)}"]
+    return [f"First to try: {entry.name}{why}. To see it: aiperf run {entry.base_target}"]
 
 
 def _record(entry: Entry, gain: Figure) -> Record:

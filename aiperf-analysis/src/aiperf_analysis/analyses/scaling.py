@@ -35,7 +35,7 @@ from aiperf_core.names import words
 from aiperf_core.results.models import DISBELIEVED
 from aiperf_core.stats.compare import independent_ratio
 from aiperf_core.targets import WORLD_SIZE
-from aiperf_core.units import parameter
+from aiperf_core.units import parameter, plural
 
 MOST_DRAWINGS = 12
 CURVE_POINTS = 60
@@ -319,7 +319,7 @@ def _summary(
     over: str,
 ) -> list[str]:
     points = sum(len(one.at) for one in groups)
-    found = [f"{len(groups)} implementations at {points} points over {over}."]
+    found = [f"{plural('implementation', len(groups))} at {plural('point', points)} over {over}."]
     if scaled:
         best = [fitted[0] for _, fitted in scaled if fitted and fitted[0].aicc is not None]
         names = [one.law for one in best if not one.contradicted]
@@ -372,8 +372,10 @@ def _drawings(
         series: list[Series] = []
         for one in members:
             name = one.key.executor if by == "executor" else one.key.implementation
-            series.append(_measured_series(one, name))
-            line = _fit_series(one, name, fitted.get(id(one)), pieced.get(id(one)))
+            # Several executors of one implementation are told apart by the colours of their series.
+            colour = "" if by == "executor" else one.entries[0].colour
+            series.append(_measured_series(one, name, colour))
+            line = _fit_series(one, name, colour, fitted.get(id(one)), pieced.get(id(one)))
             if line is not None:
                 series.append(line)
         low, high = min(one.at[0] for one in members), max(one.at[-1] for one in members)
@@ -382,7 +384,7 @@ def _drawings(
                 name=f"curve-{target}",
                 title=f"{members[0].name if len(members) == 1 else target} over {over}",
                 kind="lines",
-                message=f"{target} on {hardware}: times of {len(members)} implementations over {over}, "
+                message=f"{target} on {hardware}: times of {plural('implementation', len(members))} over {over}, "
                 f"{parameter(low)} to {parameter(high)}, with fits",
                 x=Axis(title=over, unit="count", log=True),
                 y=Axis(title="time, less is better", unit="s", log=True),
@@ -392,7 +394,7 @@ def _drawings(
     return found
 
 
-def _measured_series(group: Group, name: str) -> Series:
+def _measured_series(group: Group, name: str, colour: str) -> Series:
     points = [
         Point(
             label="",
@@ -400,13 +402,16 @@ def _measured_series(group: Group, name: str) -> Series:
             y=figure(entry.row.time_s, "s"),
             mark=entry.row.verdict.value if entry.row.verdict in DISBELIEVED else "",
             origin=entry.origin,
+            colour=colour,
         )
         for at, entry in zip(group.at, group.entries, strict=True)
     ]
     return Series(name=name, points=points)
 
 
-def _fit_series(group: Group, name: str, fitted: list[LawFit] | None, pieced: Pieces | None) -> Series | None:
+def _fit_series(
+    group: Group, name: str, colour: str, fitted: list[LawFit] | None, pieced: Pieces | None
+) -> Series | None:
     if fitted and fitted[0].aicc is not None:
         at = np.geomspace(group.at[0], group.at[-1], CURVE_POINTS)
         times, label = fitted[0].time(at), f"{name}: {fitted[0].law}"
@@ -416,7 +421,11 @@ def _fit_series(group: Group, name: str, fitted: list[LawFit] | None, pieced: Pi
         return None
     points = [
         Point(
-            label="", x=counted(float(x), "count"), y=Figure(value=float(y), unit="s", certainty="derived"), mark="fit"
+            label="",
+            x=counted(float(x), "count"),
+            y=Figure(value=float(y), unit="s", certainty="derived"),
+            mark="fit",
+            colour=colour,
         )
         for x, y in zip(at, times, strict=True)
     ]

@@ -15,6 +15,7 @@ from aiperf_analysis.models.factorial import NOTHING, Combination, Design, Fract
 from aiperf_analysis.options import option
 from aiperf_analysis.result import Axis, Cell, Column, Drawing, Figure, Point, Record, Result, Series, Table, figure
 from aiperf_analysis.selection import Selection, required
+from aiperf_core import units
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Verdict
 
@@ -78,7 +79,7 @@ def analyze(selection: Selection, options: Options) -> Result:
     combined = [one for one in stacks if any(len(cell) > 1 for cell in one.entries)]
     counts = Counter(one.verdict for one in pairs)
     measured = [one for one in pairs if one.verdict not in (NOT_MEASURED, INCOMPATIBLE)]
-    tables = [_pair_table(pairs), *_matrices(stacks, measured), *_design_tables(stacks), *_fraction_tables(stacks)]
+    tables = [*_pair_tables(pairs), *_matrices(stacks, measured), *_design_tables(stacks), *_fraction_tables(stacks)]
     assumptions = [
         "an interaction holds for this target, size, device and kind of machine; across targets nothing is stacked",
         "an interval is that of a repeated run on this machine",
@@ -117,11 +118,14 @@ def _summary(
             "mechanisms need the variants A, B and both together."
         ]
     told = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name])
-    sentences = [f"{len(measured)} pairs of mechanisms measured in {len(combined)} targets with combinations: {told}."]
+    sentences = [
+        f"{units.plural('pair', len(measured))} of mechanisms measured in {units.plural('target', len(combined))} with "
+        f"combinations: {told}."
+    ]
     if not measured:
         sentences = [
-            f"No pair of mechanisms is measured: {len(combined)} targets combine mechanisms, but none has a believed "
-            f"row of each alone, of both and of neither."
+            f"No pair of mechanisms is measured in {units.plural('target', len(combined))} with combinations: none has "
+            f"a believed row of each alone, of both and of neither."
         ]
     broken = [one for one in ladders if one.mismatch]
     if broken:
@@ -197,9 +201,8 @@ def _unmeasured(stack: Stack, first: str, second: str) -> Pair:
         if row is not None:
             verdict = INCOMPATIBLE if row.verdict in (Verdict.FAILED, Verdict.SKIPPED) else NOT_MEASURED
             reason = f"{said(cell)} ('{row.name}') is {row.verdict}: {row.reason or 'no reason was recorded'}"
-            return evolve(pair, verdict=verdict, reason=reason, together=Figure(value=None, reason=reason))
-    reason = f"no row has {' nor '.join(said(cell) for cell in missing)}"
-    return evolve(pair, reason=reason, together=Figure(value=None, reason="a combination was not measured"))
+            return evolve(pair, verdict=verdict, reason=reason)
+    return evolve(pair, reason=f"no row has {' nor '.join(said(cell) for cell in missing)}")
 
 
 def _nearest_square(stack: Stack, first: str, second: str) -> tuple[Combination, list[Combination]]:
@@ -215,7 +218,8 @@ def _nearest_square(stack: Stack, first: str, second: str) -> tuple[Combination,
     return context, missing(context)
 
 
-def _pair_table(pairs: Sequence[Pair]) -> Table:
+def _pair_tables(pairs: Sequence[Pair]) -> list[Table]:
+    """The pairs with a design, and those without one, of which only the reason is known."""
     columns = [
         Column("target", "target"),
         Column("first", "mechanism"),
@@ -229,16 +233,18 @@ def _pair_table(pairs: Sequence[Pair]) -> Table:
     ]
     order = {name: index for index, name in enumerate(VERDICTS)}
     records = []
-    for one in sorted(pairs, key=lambda one: (order[one.verdict] >= order[INCOMPATIBLE], one.stack.name)):
-        measured = one.design is not None
-        cells = factorial.interaction(one.design, one.first, one.second) if one.design else {}
+    ordered = sorted(pairs, key=lambda one: (order[one.verdict] >= order[INCOMPATIBLE], one.stack.name))
+    for one in ordered:
+        if one.design is None:
+            continue
+        cells = factorial.interaction(one.design, one.first, one.second)
         rows = [
             one.context,
             one.context | {one.first},
             one.context | {one.second},
             one.context | {one.first, one.second},
         ]
-        names = ", ".join(one.stack.entries[cell].row.name for cell in rows) if measured else None
+        names = ", ".join(one.stack.entries[cell].row.name for cell in rows)
         records.append(
             Record(
                 {
@@ -255,7 +261,26 @@ def _pair_table(pairs: Sequence[Pair]) -> Table:
                 one.stack.origins(cells),
             )
         )
-    return Table("pairs", "pairs of mechanisms: g = t(A) t(B) / (t(0) t(AB))", columns, records)
+    without = [
+        Record(
+            {
+                "target": one.stack.name,
+                "first": one.first,
+                "second": one.second,
+                "verdict": one.verdict,
+                "with": said(one.context) if one.context else None,
+                "reason": one.reason or None,
+            },
+            one.stack.origins({}),
+        )
+        for one in ordered
+        if one.design is None
+    ]
+    few = [column for column in columns if column.key not in ("together", "better", "rows")]
+    return [
+        Table("pairs", "pairs of mechanisms: g = t(A) t(B) / (t(0) t(AB))", columns, records),
+        Table("unmeasured_pairs", "pairs of mechanisms that cannot be compared", few, without),
+    ]
 
 
 def _matrices(stacks: Sequence[Stack], measured: Sequence[Pair]) -> list[Table]:

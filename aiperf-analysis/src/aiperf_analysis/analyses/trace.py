@@ -40,10 +40,10 @@ class Options:
     )
     memory: bool = option(False, "Add the peak of memory, what was alive then, and the growth a window.")
     top: int = option(12, "Rows of the tables of work.")
-    small: int = option(65536, "Bytes of a small copy, at most.")
+    small: int = option(65536, "The largest copy that counts as small.", metavar="BYTES")
     picture: str = option("timeline", "The main picture.", choices=("timeline", "flame"))
     export: Path | None = option(None, "Write the windows as a trace for https://ui.perfetto.dev.", metavar="FILE.json")
-    most_bytes: int = option(reading.MOST_BYTES, "Bytes of a trace, unpacked, at most.")
+    most_bytes: int = option(reading.MOST_BYTES, "The largest trace, unpacked.", metavar="BYTES")
 
 
 @define

@@ -37,7 +37,7 @@ class Options:
         windows.AUTO, "What is compared: 'steps' of the profiler, 'whole', or the name of a range.", metavar="NAME"
     )
     top: int = option(20, "Rows of the table of differences.")
-    most_bytes: int = option(reading.MOST_BYTES, "Bytes of a trace, unpacked, at most.")
+    most_bytes: int = option(reading.MOST_BYTES, "The largest trace, unpacked.", metavar="BYTES")
 
 
 @takes_files

@@ -76,7 +76,7 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
         drawings=[
             Drawing(
                 name="tradeoff",
-                title="Time and peak memory of variants, as a share of the baseline's",
+                title="Time and peak memory, as shares of the baseline",
                 kind="scatter",
                 message=f"{message}; left and below is better.",
                 x=Axis(title="time / baseline's (less is better)", log=True),

@@ -38,6 +38,7 @@ from aiperf_core.results import structure
 from aiperf_core.results.jsontext import JsonError
 from aiperf_core.sweep import base_name
 from aiperf_core.targets import nearest
+from aiperf_core.units import number
 from aiperf_core.units import size as shown_bytes
 
 FITS, MAYBE, FAILS, UNKNOWN = "FITS", "MAYBE", "FAILS", "NOT MEASURED"
@@ -468,7 +469,7 @@ def _validated(kind: str, held: Sequence[Held]) -> str:
     inside = sum(one.inside for one in own)
     return (
         f"Validated on {len(own)} held-out points: {inside} lie in the range ({100 * inside / len(own):.0f} %), whose "
-        f"ends are {median(one.width for one in own):.3g}x apart"
+        f"ends are {number(median(one.width for one in own))}x apart"
     )
 
 

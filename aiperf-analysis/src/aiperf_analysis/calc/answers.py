@@ -202,13 +202,15 @@ def cost_per_token(
         rows["electricity of 1M tokens"] = _derived(value, "USD")
         rows["energy of a token"] = _derived(watts / per_second, "J")
         summary.append(f"{value:.4f} USD of electricity for a million tokens.")
-        assumptions += [f"PUE {pue:g}: the building takes {pue - 1:.0%} more than the machines",
+        assumptions += [f"PUE {pue:g}: the building takes {units.percent(pue - 1)} more than the machines",
                         "the power is the mean over the time in which the tokens were made"]  # fmt: skip
     if usd_per_hour is not None:
         value = cost.per_million(usd_per_hour, gpus, per_second, utilisation)
         rows["rent of 1M tokens"] = _derived(value, "USD")
         summary.append(f"{value:.4f} USD of rent for a million tokens.")
-        assumptions.append(f"utilisation {utilisation:.0%}: this share of the paid time makes tokens at this rate")
+        assumptions.append(
+            f"utilisation {units.percent(utilisation)}: this share of the paid time makes tokens at this rate"
+        )
     if not rows:
         raise UsageError("a cost needs --watts with --tariff for electricity, or --rate for rented machines.")
     return Result(
@@ -254,7 +256,7 @@ def sized(
     told = f"{found.total} replicas"
     if found.total_least != found.total_most:
         told = f"{found.total_least} to {found.total_most} replicas"
-    summary = [f"{told} for {options['peak']:g} requests/s at peak with {options['headroom']:.0%} headroom."]
+    summary = [f"{told} for {options['peak']:g} requests/s at peak with {units.percent(options['headroom'])} headroom."]
     tables = [_listed("sizing", "replicas", rows)]
     drawings = [_curve(curve, found)]
     limit = curve.limit_s
@@ -274,13 +276,13 @@ def sized(
             else Figure(value=None, unit="USD", reason="no price; give --rate, or --prices with --gpu"),
         }))  # fmt: skip
         drawings.insert(0, _over_time(scaled))
-        summary.append(f"The scaling policy serves {scaled.share(limit):.1%} of the trace in time.")
+        summary.append(f"The scaling policy serves {units.percent(scaled.share(limit))} of the trace in time.")
     if held and memory is not None:
         tables.append(_memory(held, memory))
         if not any(one.total <= memory for one in held):
             summary.insert(0, f"No tensor parallelism fits {units.size(memory)} a GPU at this concurrency.")
     assumptions = [
-        f"a point meets the SLO where {options['met']:.0%} of its requests are in time",
+        f"a point meets the SLO where {units.percent(options['met'])} of its requests are in time",
         "replicas share the load evenly, and each serves as the measured one does",
         "the capacity lies between the highest measured rate that meets the SLO and the next measured rate"
         if found.capacity.bounded else

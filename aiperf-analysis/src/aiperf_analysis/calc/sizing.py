@@ -12,8 +12,9 @@ from attrs import field, frozen
 from aiperf_analysis.calc.kv_cache import cache_bytes, cached
 from aiperf_analysis.calc.model import weight_bytes
 from aiperf_analysis.calc.shape import ModelShape
+from aiperf_core import units
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.names import words
+from aiperf_core.names import cause, words
 
 COLUMNS = ("rate_per_s", "goodput_per_s", "goodput_low", "goodput_high", "residence_s")
 MET = 0.99  # the share of requests within the SLO from which a measured point meets it
@@ -91,7 +92,7 @@ def read_curve(path: Path) -> LoadCurve:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {name}: {error}. Give a curve as JSON or CSV.") from None
+        raise UsageError(f"cannot read {name}: {cause(error)}. Give a curve as JSON or CSV.") from None
     if path.suffix.lower() == ".csv":
         rows = list(csv.DictReader(text.splitlines()))
         return _curve(name, {"points": [{key: _number(value) for key, value in row.items()} for row in rows]})
@@ -203,9 +204,9 @@ def capacity(curve: LoadCurve, met: float = MET) -> Capacity:
     if kept is None:
         best = max(curve.points, key=lambda one: one.share)
         raise AiperfError(
-            f"no measured point of {curve.file} meets the SLO: {met:.0%} of requests in time are asked, and the best "
-            f"of {len(curve.points)} points has {best.share:.1%} at {best.rate_per_s:g} requests/s. Measure lower "
-            "rates, or relax the SLO."
+            f"no measured point of {curve.file} meets the SLO: {units.percent(met)} of requests in time are asked, "
+            f"and the best of {len(curve.points)} points has {units.percent(best.share)} at {best.rate_per_s:g} "
+            "requests/s. Measure lower rates, or relax the SLO."
         )
     high = max(missed.rate_per_s, kept.goodput_high) if missed else kept.goodput_high
     return Capacity(point=kept, low=kept.goodput_low, value=kept.goodput_per_s, high=high, bounded=missed is not None)

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from aiperf_analysis.calc import answers, replicas, sizing
+from aiperf_analysis.calc.load_bundle import read_bundle
 from aiperf_analysis.calc.quantities import element_bytes, positive
 from aiperf_analysis.calc.shape import read
 from aiperf_analysis.prices.book import Price, warnings
 from aiperf_analysis.prices.book import read as read_prices
 from aiperf_analysis.result import Result
 from aiperf_core.errors import UsageError
+from aiperf_core.names import cause
 from aiperf_core.simulation import trace
 
 TENSORS = (1, 2, 4, 8, 16)
@@ -18,8 +20,8 @@ _SHOWN = ("peak", "headroom", "met", "available", "wish", "gpus")
 
 
 def answer(path: Path, options: Mapping[str, Any]) -> Result:
-    """The result for a curve. `options` are those of the command by name."""
-    curve = sizing.read_curve(path)
+    """The result for a curve, a file or a bundle of `aiperf load`. `options` are those of the command by name."""
+    curve = read_bundle(path) if path.is_dir() else sizing.read_curve(path)
     found = sizing.size(
         curve, options["peak"], headroom=options["headroom"], met=options["met"], available=options["available"],
         wish=options["wish"],
@@ -89,7 +91,7 @@ def read_trace(path: Path) -> replicas.Times:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"cannot read '{path}': {error}. --trace takes arrival times in seconds, one a line."
+            f"cannot read '{path}': {cause(error)}. --trace takes arrival times in seconds, one a line."
         ) from None
     times: list[float] = []
     for number, line in enumerate(lines, 1):

@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 
 from aiperf_analysis.ci import running
 from aiperf_analysis.ci.gating import Gated
-from aiperf_analysis.ci.suite import Suite, read
+from aiperf_analysis.ci.suite import FORMAT, Suite
 from aiperf_analysis.history.newest import LEAST_RUNS
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import words
@@ -71,7 +71,7 @@ def bisect(
 
 def step(file: Path, build: str | None, say: Callable[[str], None]) -> int:
     """Judge the commit that is checked out. Returns what `git bisect run` reads."""
-    suite = read(file)
+    suite = FORMAT.read(file)
     try:
         if build is not None:
             _build(build)

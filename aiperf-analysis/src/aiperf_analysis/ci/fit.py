@@ -1,85 +1,11 @@
-"""Whether this machine is fit to measure now: the lock of the host, its kind, and what else keeps it busy."""
+"""Whether this machine is fit to measure a suite now."""
 
-import fcntl
-import os
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
-from pathlib import Path
 
-from aiperf_analysis.ci.suite import Busy, Suite
-from aiperf_core.errors import AiperfError
+from aiperf_analysis.ci.suite import Suite
+from aiperf_core.harness.run.fitness import POLL_S, NotFitError, busy, kinds
 from aiperf_core.names import words
-
-# As of BSD's sysexits: a failure that passes, so that a scheduler may try again.
-TRY_LATER = 75
-LOCK_VARIABLE = "AIPERF_CI_LOCK"
-_SHARED = Path("/run/lock")
-_LOCK = "aiperf-ci.lock"
-_POLL_S = 0.5
-_WATCH_S = 1.0
-
-
-class NotFitError(AiperfError):
-    """The machine cannot measure now. Another try later may."""
-
-    exit_code = TRY_LATER  # type: ignore[assignment]  # 75 is of schedulers, not of aiperf's own list
-
-
-def lock_path() -> Path:
-    """The lock: `$AIPERF_CI_LOCK`, or `aiperf-ci.lock` in /run/lock, or in the folder of temporary files."""
-    if given := os.environ.get(LOCK_VARIABLE):
-        return Path(given)
-    shared = _SHARED if os.access(_SHARED, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
-    return shared / _LOCK
-
-
-@contextmanager
-def lock(wait_s: float) -> Iterator[Path]:
-    """Hold the lock of the host within the block. Raises NotFitError where another run keeps it for longer.
-
-    The kernel releases it when the process ends, however it ends. The file stays.
-    """
-    path = lock_path()
-    try:
-        # Other users must be able to take it, whatever the umask. A link is not followed in a folder of all users.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-    except OSError as error:
-        raise NotFitError(
-            f"cannot open the lock '{path}': {error.strerror}. Remove it if no run goes on, or name another place for "
-            f"all users of this machine: {LOCK_VARIABLE}=PATH"
-        ) from error
-    try:
-        _share(descriptor)
-        _take(descriptor, path, wait_s)
-        os.truncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield path
-    finally:
-        os.close(descriptor)
-
-
-def _share(descriptor: int) -> None:
-    with suppress(OSError):
-        os.fchmod(descriptor, 0o666)
-
-
-def _take(descriptor: int, path: Path, wait_s: float) -> None:
-    deadline = time.monotonic() + wait_s
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                holder = words(os.pread(descriptor, 32, 0).decode("ascii", "replace")) or "unknown"
-                raise NotFitError(
-                    f"another run of a suite measures on this machine (process {holder}, lock '{path}'); waited "
-                    f"{wait_s:g} s. Try again later, or raise busy.wait_s."
-                ) from None
-            time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
 
 def check(suite: Suite) -> None:
@@ -98,42 +24,4 @@ def check(suite: Suite) -> None:
                 f"the machine is too busy to measure: {'; '.join(reasons)}; waited {suite.busy.wait_s:g} s. Stop that, "
                 "try again later, or change the limits in 'busy'."
             )
-        time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
-
-
-def kinds(device: str | None) -> list[str]:
-    """The kinds of this machine: by its GPUs and by its processor, or the one of a device."""
-    from aiperf_core.harness.run.manifest import machine
-    from aiperf_core.stats.expectations import hardware_key
-
-    here = machine()
-    devices = [device] if device else (["cuda"] if here.gpus else []) + ["cpu"]
-    return [hardware_key(here, one, {}) for one in devices]
-
-
-def busy(limits: Busy) -> list[str]:
-    """Why the machine is too busy; empty where it is not. Takes a second."""
-    import psutil
-
-    reasons = []
-    share = psutil.cpu_percent(_WATCH_S) / 100
-    if share > limits.processors:
-        reasons.append(f"{share:.0%} of the processors are busy (at most {limits.processors:.0%})")
-    processes = gpu_processes()
-    if processes is not None and processes > limits.gpu_processes:
-        reasons.append(f"{processes} processes use a GPU (at most {limits.gpu_processes})")
-    return reasons
-
-
-def gpu_processes() -> int | None:
-    """The number of processes that compute on a GPU; None where no driver tells."""
-    from aiperf_core.devices.nvml import NvmlMissingError, session
-
-    try:
-        with session() as nvml:
-            count = nvml.ask("nvmlDeviceGetCount") or 0
-            handles = [nvml.ask("nvmlDeviceGetHandleByIndex", index) for index in range(count)]
-            listed = [nvml.ask("nvmlDeviceGetComputeRunningProcesses", handle) for handle in handles if handle]
-    except NvmlMissingError:
-        return None
-    return sum(len(one) for one in listed if one is not None)
+        time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))

@@ -108,24 +108,9 @@ def log_of(bundle: Path) -> Path:
 
 def arguments(suite: Suite, targets: Sequence[str], bundle: Path) -> list[str]:
     """The arguments of `aiperf run`."""
-    found = ["run", *targets, "--out", str(bundle), "--quiet", "--tier", suite.tier, "--policy", suite.policy]
+    found = ["run", *targets, "--out", str(bundle), *suite.options({**labels_of_commit(), **suite.labels})]
     found += [part for one in suite.exclude for part in ("--exclude", one)]
-    found += [part for name, value in suite.sizes.items() for part in ("--set", f"{name}={_exact(value)}")]
-    single = {
-        "--device": suite.device,
-        "--size": suite.size,
-        "--budget": suite.budget_s,
-        "--min-samples": suite.min_samples or None,
-        "--timeout": suite.timeout_s,
-    }
-    found += [part for name, value in single.items() if value is not None for part in (name, str(value))]
-    labels = {**labels_of_commit(), **suite.labels, "suite": suite.name}
-    return found + [part for name, value in labels.items() for part in ("--label", f"{name}={value}")]
-
-
-def _exact(value: float) -> str:
-    """A size as a text that gives the same number."""
-    return str(int(value)) if value.is_integer() else repr(value)
+    return found + (["--min-samples", str(suite.min_samples)] if suite.min_samples else [])
 
 
 def labels_of_commit() -> dict[str, str]:

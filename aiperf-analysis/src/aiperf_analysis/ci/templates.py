@@ -3,7 +3,7 @@
 from pathlib import Path
 
 SUITE = """\
-# A suite of aiperf. All fields with their meaning: aiperf ci init --schema
+# A suite of aiperf. All fields with their meaning: aiperf schema ci-suite
 name = "nightly"
 targets = ["practice.*"]        # as for aiperf run: names, groups, globs, tag:NAME
 tier = "standard"               # quick, standard, audit

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from aiperf_core.analysis import Analysis
 
 DEFAULT = "overview"
+# What the help shows for a field of these types that names no other word.
+_METAVARS: dict[type, str] = {int: "COUNT", float: "NUMBER", str: "NAME", Path: "FILE", tuple: "NAME,..."}
 
 
 class Analyses(click.Group):
@@ -60,6 +62,12 @@ def analyze() -> None:
     """Analyze stored results. Without a name: an overview of all bundles in artifacts/runs.
 
     Rows that are not believed never enter a figure; they are listed with the reason. Every figure has its interval.
+
+    \b
+    Examples:
+      aiperf analyze
+      aiperf analyze leaderboard latest
+      aiperf analyze history --target ch07.* --out history.html
     """
 
 
@@ -105,14 +113,14 @@ def _common(function: Callable[..., Any]) -> list[click.Parameter]:
     from aiperf_analysis.options import of_files
 
     if of_files(function):
-        files = click.Argument(["files"], nargs=-1, required=True, type=click.Path(path_type=Path))
+        files = click.Argument(["files"], nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
         return [files, *_shown_as()]
     return [*_read_from(), *_shown_as()]
 
 
 def _read_from() -> list[click.Parameter]:
     @click.command()
-    @click.argument("bundles", nargs=-1)
+    @click.argument("bundles", nargs=-1, metavar="[BUNDLE]...")
     @click.option(
         "--in",
         "folder",
@@ -140,7 +148,7 @@ def _shown_as() -> list[click.Parameter]:
         "--out",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Write to a file: .json, .csv, .html, .md of a text, or the main picture as .svg, .png or .pdf.",
+        help="Write to a file: .json, .csv or .html, or the main picture as .svg, .png or .pdf.",
     )
     @json_option("the result as one JSON document")
     def taken() -> None:
@@ -162,12 +170,13 @@ def _own(function: Callable[..., Any]) -> list[click.Parameter]:
         name = f"--{one.name.replace('_', '-')}"
         default = "" if one.default in (None, (), "", False) else f" [default: {_shown(one.default)}]"
         choices = one.metadata.get(CHOICES, ())
-        accepted = f" One of: {', '.join(choices)}." if choices else ""
+        accepted = f" Accepted: {', '.join(choices)}." if choices and kind is tuple else ""
         text = f"{one.metadata.get(HELP, '')}{accepted}{default}"
         if kind is bool:
             found.append(click.Option([name], is_flag=True, default=None, help=text))
         else:
-            metavar = one.metadata.get(METAVAR) or kind.__name__.upper()
+            words = f"[{'|'.join(choices)}]" if choices and kind is not tuple else None
+            metavar = words or one.metadata.get(METAVAR) or _METAVARS[kind]
             found.append(click.Option([name], multiple=kind is tuple, metavar=metavar, help=text))
     return found
 
@@ -186,11 +195,14 @@ def _run(record: "Analysis") -> Callable[..., ExitCode]:
 def run(function: Callable[..., Any], values: dict[str, Any]) -> ExitCode:
     """Read the selection, call the analysis and show its result; the exit code is the result's."""
     from aiperf_analysis.options import of_files
+    from aiperf_analysis.sizes import analyzed
 
     options = options_from(function, values)
     output(values, check_only=True)
-    taken = list(values["files"]) if of_files(function) else selection_of(values)
-    result: Result = function(taken, options)
+    if of_files(function):
+        result: Result = function(list(values["files"]), options)
+    else:
+        result = analyzed(function, selection_of(values), options)
     return output(values, result)
 
 
@@ -223,7 +235,7 @@ def selection_of(values: dict[str, Any]) -> Any:
         from aiperf_analysis.store.reading import select as select_stored
 
         if values.get("bundles"):
-            raise UsageError("--db reads from a store; give no bundles with it, or add them: aiperf db add BUNDLES")
+            raise UsageError("--db reads from a store; give no bundles with it, or add them: aiperf db add BUNDLE")
         return select_stored(values["db"], **filters)
     from aiperf_analysis.selection import select
 

@@ -111,11 +111,13 @@ def kv_cache(
     *, window: int | None, local_layers: int | None, tokens: int, batch: int, dtype: str, page: int,
     scale_group: int | None, scale_bytes: float, memory: float | None, **shape: Any,
 ) -> "Result":  # fmt: skip
-    r"""Size the cache of keys and values.
+    """Size the cache of keys and values.
 
     \b
-    aiperf calc kv-cache --config config.json --tokens 4096 --batch 8
-    aiperf calc kv-cache --layers 80 --kv-heads 8 --head-dim 128 --tokens 4096 --batch 8 --dtype fp8
+    Examples:
+      aiperf calc kv-cache --config config.json --tokens 4096 --batch 8
+      aiperf calc kv-cache --layers 80 --kv-heads 8 --head-dim 128 \\
+          --tokens 4096 --batch 8 --dtype fp8
     """
     from attrs import evolve
 
@@ -168,7 +170,9 @@ def _kv_width(shape: dict[str, Any]) -> int:
 
 def _config_needed(values: dict[str, Any]) -> "ModelShape":
     if values["config"] is None:
-        raise UsageError("give the model: --config FILE, its config.json.")
+        raise UsageError(
+            "--config is missing: the config.json of the model. Options such as --layers replace its sizes."
+        )
     return _read(values)
 
 
@@ -181,10 +185,11 @@ def _config_needed(values: dict[str, Any]) -> "ModelShape":
 @click.option("--ranks", type=_WHOLE, default=1, show_default=True, metavar="NUMBER", help="Data-parallel ranks.")
 @_shown
 def model(*, dtype: str, tokens: int, batch: int, zero: int, ranks: int, **shape: Any) -> "Result":
-    r"""Count the parameters, operations and bytes of a model.
+    """Count the parameters, operations and bytes of a model.
 
     \b
-    aiperf calc model --config config.json --dtype bf16 --tokens 8192
+    Examples:
+      aiperf calc model --config config.json --dtype bf16 --tokens 8192
     """
     from aiperf_analysis.calc import answers
     from aiperf_analysis.calc.quantities import element_bytes
@@ -203,10 +208,12 @@ def model(*, dtype: str, tokens: int, batch: int, zero: int, ranks: int, **shape
 @click.option("--kv-dtype", default="bf16", show_default=True, metavar="NAME", help="Number format of the cache.")
 @click.option("--tokens", type=_WHOLE, default=4096, show_default=True, metavar="NUMBER", help="Tokens of a sequence.")
 @click.option("--batch", type=_WHOLE, default=1, show_default=True, metavar="NUMBER",
-              help="Sequences at once of a replica, or of a micro-batch.")  # fmt: skip
-@click.option("--micro-batches", type=_WHOLE, default=1, show_default=True, metavar="NUMBER", help="Of a step.")
+              help="Sequences of a replica or micro-batch at once.")  # fmt: skip
+@click.option(
+    "--micro-batches", type=_WHOLE, default=1, show_default=True, metavar="NUMBER", help="Micro-batches of a step."
+)
 @click.option("--recomputation", type=click.Choice(("none", "selective", "full")), default="none", show_default=True,
-              help="Of activations in training.")  # fmt: skip
+              help="Recomputation of activations in training.")  # fmt: skip
 @click.option("--top", type=_WHOLE, default=20, show_default=True, metavar="NUMBER", help="Ways to show.")
 @_shown
 def parallel(
@@ -247,10 +254,12 @@ def cost_per_token(
     *, watts: float | None, per_second: float, tariff: float | None, pue: float, rate: float | None, gpus: int,
     utilisation: float,
 ) -> "Result":  # fmt: skip
-    r"""Price a million tokens by electricity, rent or both.
+    """Price a million tokens by electricity, rent or both.
 
     \b
-    aiperf calc cost-per-token --watts 800 --tokens-per-second 1500 --tariff 0.16 --pue 1.5
+    Examples:
+      aiperf calc cost-per-token --watts 800 --tokens-per-second 1500 \\
+          --tariff 0.16 --pue 1.5
     """
     from aiperf_analysis.calc import answers
     from aiperf_analysis.calc.quantities import positive
@@ -309,22 +318,45 @@ _memory_options = together(
 @click.option("--simulate", type=_WHOLE, metavar="REQUESTS", help="Simulate this many requests at the peak rate.")
 @click.option("--trace", type=click.Path(path_type=Path), metavar="FILE",
               help="Arrival times in seconds, one a line: simulate a scaling policy.")  # fmt: skip
-@click.option("--every", type=float, default=10.0, show_default=True, metavar="SECONDS", help="Policy: looks so often.")
-@click.option("--over", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Policy: counts arrivals.")
 @click.option(
-    "--start", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Policy: a replica starts."
+    "--every",
+    type=float,
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Policy: the time between decisions.",
+)
+@click.option(
+    "--over",
+    type=float,
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Policy: the window in which arrivals are counted.",
+)
+@click.option(
+    "--start",
+    type=float,
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Policy: the time that a replica takes to start.",
 )
 @click.option("--least", type=_WHOLE, default=1, show_default=True, metavar="NUMBER", help="Policy: fewest replicas.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Of the simulated arrivals.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, metavar="NUMBER", help="Seed of the simulated arrivals."
+)
 @_shown
 def sizing(curve: Path, **values: Any) -> "Result":
-    r"""Find how many replicas a demand needs.
+    """Find how many replicas a demand needs.
 
-    CURVE is the measured goodput of one replica: a JSON or CSV file with rates and the goodput at each, in the format
+    CURVE is the measured goodput of one replica: a bundle of `aiperf load sweep`, or a JSON or CSV file in the format
     of docs/analysis-calculators.md. Answers are ranges. Exit code 1: no measured point meets the SLO.
 
     \b
-    aiperf calc sizing curve.json --peak 120 --headroom 0.2 --available 0.995 --rate 2.5 --watts 500
+    Examples:
+      aiperf calc sizing curve.json --peak 120 --headroom 0.2 \\
+          --available 0.995 --rate 2.5 --watts 500
     """
     from aiperf_analysis.calc import sizing_command
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command("checklist")
-@click.argument("bundles", nargs=-1)
+@click.argument("bundles", nargs=-1, metavar="[BUNDLE]...")
 @click.option("--topic", metavar="TOPIC", help="Only this topic, such as cuda, host or inference.")
 @click.option("--search", metavar="WORDS", help="Only items that contain all these words.")
 @click.option("--check", is_flag=True, help="Run the automatic probes; items without a probe are counted.")
@@ -40,10 +40,15 @@ def checklist(
 ) -> ExitCode:
     """Show recommendations of performance engineering, and which of them results have proven.
 
-    BUNDLES, or the folder of --in, decide the status. proven here: a target of the item has a believed gain on this
-    kind of machine. elsewhere: on another kind. unproven: no such result, or no target measures it.
+    The results of each BUNDLE, or of the folder of --in, decide the status. proven here: a target of the item has a
+    believed gain on this kind of machine. elsewhere: on another kind. unproven: no such result, or no target measures
+    it.
 
     The exit code is 0, whatever probes find: an item is a recommendation.
+
+    \b
+    Examples:
+      aiperf checklist --topic host --check
     """
     output(values, check_only=True)
     from aiperf_analysis.advice import checklist as advice

@@ -38,22 +38,20 @@ def ci() -> None:
 @click.option("--cron", "kind", flag_value="cron", help="Print a line of a crontab for SUITE.")
 @click.option("--github", "kind", flag_value="github", help="Print a workflow of GitHub Actions for SUITE.")
 @click.option("--gitlab", "kind", flag_value="gitlab", help="Print a job of GitLab for SUITE.")
-@click.option("--schema", "kind", flag_value="schema", help="Print the JSON Schema of a suite.")
 def init(suite: Path | None, kind: str | None) -> None:
     """Print a suite to start from, or a scheduler's snippet.
 
     The snippet runs SUITE on a schedule. Nothing is installed.
+
+    \b
+    Examples:
+      aiperf ci init > suite.toml
+      aiperf ci init suite.toml --github
     """
     from aiperf_analysis.ci import templates
 
     if kind is None:
         click.echo(templates.SUITE, nl=False)
-        return
-    if kind == "schema":
-        from aiperf_analysis.ci.suite import json_schema
-        from aiperf_core.results import jsontext
-
-        click.echo(jsontext.dumps(json_schema()), nl=False)
         return
     if suite is None:
         raise UsageError(f"--{kind} needs the suite that it runs: aiperf ci init --{kind} SUITE.toml")
@@ -71,11 +69,16 @@ def run(suite: Path, conclusive: bool, report: Path | None, as_json: bool) -> in
 
     Waits for the lock of the host and for a quiet machine, no longer than the suite says. The bundles are kept in the
     suite's folder.
+
+    \b
+    Examples:
+      aiperf ci run suite.toml
     """
     found = _read(suite)
-    from aiperf_analysis.ci import fit, running
+    from aiperf_analysis.ci import running
+    from aiperf_core.harness.run.fitness import lock
 
-    with fit.lock(found.busy.wait_s):
+    with lock(found.busy.wait_s):
         gated, ran = running.run(found, _say)
     problems = [one for one in (running.add_to_store(found, ran),) if one]
     bundles = [str(one.bundle) for one in ran]
@@ -84,14 +87,14 @@ def run(suite: Path, conclusive: bool, report: Path | None, as_json: bool) -> in
 
 @ci.command("check")
 @SUITE
-@click.argument("bundles", nargs=-1)
+@click.argument("bundles", nargs=-1, metavar="[BUNDLE]...")
 @CONCLUSIVE
 @REPORT
 @json_option("the report as one JSON document")
 def check(suite: Path, bundles: tuple[str, ...], conclusive: bool, report: Path | None, as_json: bool) -> int:
     """Gate the newest of the bundles that exist.
 
-    They are those in the suite's folder, and BUNDLES. Nothing is measured.
+    They are those in the suite's folder, and each BUNDLE. Nothing is measured.
     """
     found = _read(suite)
     from aiperf_analysis.ci.gating import decide, history
@@ -121,6 +124,7 @@ def history(suite: Path, metric: str | None, out: Path | None, as_json: bool) ->
     from aiperf_analysis.ci.gating import history as runs_of
     from aiperf_analysis.cli.analyze import output
     from aiperf_analysis.options import from_texts
+    from aiperf_analysis.sizes import analyzed
 
     values = {"out": out, "as_json": as_json}
     output(values, check_only=True)
@@ -128,14 +132,21 @@ def history(suite: Path, metric: str | None, out: Path | None, as_json: bool) ->
     texts = {"metric": metric or (first.metric if first else "time"), "order": "created"}
     if first is not None and first.floor is not None:
         texts["floor"] = str(first.floor)
-    return output(values, analyze(runs_of(found), from_texts(Options, texts)))
+    return output(values, analyzed(analyze, runs_of(found), from_texts(Options, texts)))
 
 
 @ci.command("bisect")
 @click.argument("good")
 @click.argument("bad")
 @SUITE
-@click.option("--runs", type=click.IntRange(5, 100), default=8, show_default=True, help="Runs of the good commit.")
+@click.option(
+    "--runs",
+    type=click.IntRange(5, 100),
+    default=8,
+    show_default=True,
+    metavar="COUNT",
+    help="Runs of the good commit.",
+)
 @click.option(
     "--build", metavar="COMMAND", help="Prepare each commit with this command. It is started without a shell."
 )
@@ -149,9 +160,9 @@ def bisect(good: str, bad: str, suite: Path, runs: int, build: str | None) -> Ex
     """
     found = _read(suite)
     from aiperf_analysis.ci import bisect as bisection
-    from aiperf_analysis.ci import fit
+    from aiperf_core.harness.run.fitness import lock
 
-    with fit.lock(found.busy.wait_s):
+    with lock(found.busy.wait_s):
         done = bisection.bisect(found, good, bad, build, _say, runs)
     if done.commit is None:
         click.echo(done.told)
@@ -171,9 +182,9 @@ def bisect_step(file: Path, build: str | None) -> None:
 
 
 def _read(path: Path) -> "Suite":
-    from aiperf_analysis.ci.suite import read
+    from aiperf_analysis.ci.suite import FORMAT
 
-    return read(path)
+    return FORMAT.read(path)
 
 
 def _say(text: str) -> None:

@@ -12,7 +12,7 @@ from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import AiperfError, ExitCode
 
 if TYPE_CHECKING:
-    from aiperf_analysis.store.reading import Stored
+    from aiperf_analysis.store.listing import Stored
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -88,9 +88,15 @@ def add(paths: tuple[str, ...], folder: Path, url: str) -> ExitCode:
     """Add bundles, or all bundles of folders. Without an argument: those in artifacts/runs.
 
     The seal of each bundle is checked, samples included. A bundle is added whole or not at all; adding it again
-    changes nothing. A run that goes on has no seal yet, and is left out.
+    changes nothing, except that loads and fleets come in which an older version left out. A run that goes on has no
+    seal yet, and is left out.
 
     The exit code is 1 where a bundle cannot be read, and 3 where a bundle was changed after its run.
+
+    \b
+    Examples:
+      aiperf db add latest
+      aiperf db add results --db sqlite:///results.db
     """
     from aiperf_analysis.store.adding import add_all, named
     from aiperf_analysis.store.database import opened
@@ -114,6 +120,7 @@ def _counted(found: Counter[str]) -> str:
         "added": "added",
         "known": "there already",
         "moved": "there already, with a new folder",
+        "filled": "there already, without its loads or fleet until now",
         "open": "left out without a seal",
         "refused": "refused",
     }
@@ -129,7 +136,8 @@ def _counted(found: Counter[str]) -> str:
 def list_bundles(limit: int, as_json: bool, url: str) -> None:
     """List the bundles of the store, newest first."""
     from aiperf_analysis.store.database import opened
-    from aiperf_analysis.store.reading import counts, listed
+    from aiperf_analysis.store.listing import listed
+    from aiperf_analysis.store.reading import counts
     from aiperf_core.cli.tables import print_table
 
     with opened(url) as database:
@@ -146,12 +154,11 @@ def list_bundles(limit: int, as_json: bool, url: str) -> None:
     if not found:
         click.echo(f"{name} has no bundles. Add some: aiperf db add FOLDER")
         return
-    print_table(
-        ("bundle", "seal", "run", "targets", "rows", "kind of machine", "folder"), [_cells(one) for one in found]
-    )
+    heads = ("bundle", "seal", "run", "targets", "rows", "load points", "kind of machine", "folder")
+    print_table(heads, [_cells(one) for one in found])
     more = total.bundles - len(found)
     click.echo(
-        f"{total.bundles} bundles, {total.targets} targets, {total.rows} rows"
+        f"{total.bundles} bundles, {total.targets} targets, {total.rows} rows, {total.points} load points"
         f"{f'; {more} older bundles are not shown (--limit)' if more else ''}"
     )
 
@@ -160,7 +167,8 @@ def _cells(one: "Stored") -> tuple[str | int, ...]:
     from aiperf_core.names import words
 
     kinds = words(", ".join(one.hardware))
-    return words(one.name), one.id[:12], words(one.created)[:19], one.targets, one.rows, kinds, one.folder
+    points = sum(one.loads.values())
+    return words(one.name), one.id[:12], words(one.created)[:19], one.targets, one.rows, points, kinds, one.folder
 
 
 @db.command("export")
@@ -207,6 +215,7 @@ def prune(keep: int, dry_run: bool, yes: bool, url: str) -> None:
     from aiperf_analysis.store.database import opened
     from aiperf_analysis.store.pruning import Prunable, prunable
     from aiperf_analysis.store.pruning import prune as remove
+    from aiperf_core import units
     from aiperf_core.names import words
 
     with opened(url) as database:
@@ -215,7 +224,7 @@ def prune(keep: int, dry_run: bool, yes: bool, url: str) -> None:
         for one in looked_at:
             if not isinstance(one, Prunable):
                 click.echo(f"kept: {words(one.reason)}", err=True)
-        size = f"{sum(one.size_bytes for one in found) / 1e6:.1f} MB"
+        size = units.size(sum(one.size_bytes for one in found))
         if not found:
             click.echo("nothing to remove")
             return
@@ -223,10 +232,10 @@ def prune(keep: int, dry_run: bool, yes: bool, url: str) -> None:
             for one in found:
                 click.echo(words(str(one.path)))
         if dry_run:
-            click.echo(f"would remove {len(found)} folders, {size}")
+            click.echo(f"would remove {units.plural('folder', len(found))}, {size}")
             return
         if not yes:
-            click.confirm(f"Remove {'this folder' if len(found) == 1 else f'these {len(found)} folders'}?", abort=True)
+            click.confirm(f"Remove {units.plural('folder', len(found))}?", abort=True)
         for one in remove(database, found, f"keep {keep}"):
             click.echo(f"removed {words(str(one.path))}")
-        click.echo(f"removed {len(found)} folders, {size}; their figures stay in {database.name}")
+        click.echo(f"removed {units.plural('folder', len(found))}, {size}; their figures stay in {database.name}")

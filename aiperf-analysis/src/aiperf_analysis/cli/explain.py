@@ -41,6 +41,10 @@ def explain(
 
     A rule is a fixed condition on the figures of a row or of its profile. It names targets of this installation that
     measure the effect of its advice. Rows that are not believed get no advice.
+
+    \b
+    Examples:
+      aiperf explain latest
     """
     if bool(bundles) == rules:
         raise UsageError(

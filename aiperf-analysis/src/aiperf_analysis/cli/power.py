@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.measuring import FiniteRange, json_option
 from aiperf_core.errors import ExitCode, UsageError
 
 ANALYSIS = "power"
@@ -41,21 +41,22 @@ def power() -> None:
 @power.command("watch", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--gpu", "gpus", type=click.IntRange(0), multiple=True, metavar="NUMBER",
               help="Only this GPU, as CUDA numbers it. May be repeated. [default: all]")  # fmt: skip
-@click.option("--rate", type=click.FloatRange(0.1, 100), default=10.0, show_default=True, metavar="HZ",
+@click.option("--rate", type=FiniteRange(0.1, 100), default=10.0, show_default=True, metavar="HZ",
               help="Samples a second.")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write to a file: .json, .csv, .html, .svg, .png or .pdf.")  # fmt: skip
 @json_option("the result as one JSON document, on standard error")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 def watch(gpus: tuple[int, ...], rate: float, out: Path | None, as_json: bool, command: tuple[str, ...]) -> int:
-    r"""Measure the energy of a command.
+    """Measure the energy of a command.
 
     The sensors are those of this machine: NVML of GPUs, RAPL of processors. The energy counter is preferred to the
     integrated power, and their difference is shown. The report goes to standard error, and standard output is the
     command's. The exit code is the command's; without a sensor the command is not started, and the exit code is 1.
 
     \b
-    aiperf power watch -- python train.py
+    Examples:
+      aiperf power watch -- python train.py
     """
     from aiperf_analysis import power_watch
     from aiperf_analysis.cli.analyze import output

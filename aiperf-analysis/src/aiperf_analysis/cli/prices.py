@@ -60,16 +60,24 @@ def _entry_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of an entry, in the order of the help."""
     options = [
         click.option("--gpu", required=True, metavar="PATTERN", help="Kinds of machine, such as 'nvidia-h200*'."),
-        click.option("--usd-per-hour", type=float, metavar="USD", help="Of one GPU; see --per."),
-        click.option("--per-hour", type=float, metavar="AMOUNT", help="The same in another currency."),
-        click.option("--currency", metavar="NAME", help="Of --per-hour; the file has its rate."),
-        click.option("--per", type=click.Choice(("gpu", "machine")), help="What the price is of. [default: gpu]"),
-        click.option("--provider", metavar="NAME", help="Who asks this price."),
-        click.option("--region", metavar="NAME", help="Where."),
-        click.option("--commitment", metavar="TEXT", help="Such as on-demand or 1-year."),
+        click.option(
+            "--usd-per-hour", type=float, metavar="USD", help="Dollars an hour, of one GPU unless --per says otherwise."
+        ),
+        click.option(
+            "--per-hour", type=float, metavar="AMOUNT", help="Price an hour in another currency; see --currency."
+        ),
+        click.option("--currency", metavar="NAME", help="Currency of --per-hour. The file has its rate in dollars."),
+        click.option(
+            "--per",
+            type=click.Choice(("gpu", "machine")),
+            help="Whether the price is of one GPU or of a machine. [default: gpu]",
+        ),
+        click.option("--provider", metavar="NAME", help="Provider of the machine."),
+        click.option("--region", metavar="NAME", help="Region of the machine."),
+        click.option("--commitment", metavar="NAME", help="Terms, such as on-demand or 1-year."),
         click.option("--date", metavar="YYYY-MM-DD", help="When the price was read. [default: today]"),
-        click.option("--source", required=True, metavar="TEXT", help="Where it was read, such as an address."),
-        click.option("--note", metavar="TEXT", help="What else matters."),
+        click.option("--source", required=True, metavar="SOURCE", help="Where it was read, such as an address."),
+        click.option("--note", metavar="NOTE", help="A remark."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -80,13 +88,21 @@ def _entry_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_file_option
 @_entry_options
 def add(name: str | None, **entry: Any) -> ExitCode:
-    """Add a price to the file. The file is written whole or not at all."""
+    """Add a price to the file. The file is written whole or not at all.
+
+    \b
+    Examples:
+      aiperf prices add --gpu 'nvidia-h200*' --usd-per-hour 3.50 \\
+          --source https://example.com/prices
+    """
     from datetime import UTC, date, datetime
 
     from aiperf_analysis.prices import book
 
     if name == book.SEED:
         raise UsageError("'seed' is an example and cannot be changed. Name a file: --prices FILE")
+    if (entry["usd_per_hour"] is None) == (entry["per_hour"] is None):
+        raise UsageError("a price needs either --usd-per-hour, or --per-hour with --currency.")
     given = {key: value for key, value in entry.items() if value is not None}
     text = given.pop("date", None)
     try:

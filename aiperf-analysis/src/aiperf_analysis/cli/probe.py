@@ -11,7 +11,7 @@ from aiperf_core.plugins import Plugins
 
 
 @click.command("probe")
-@device_option("Only this device. [default: the processor, and the GPU where there is one]")
+@device_option("Only this device", "the processor, and the GPU where there is one")
 @click.option("--refresh", is_flag=True, help="Measure the peak rates again.")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.json", help="Write to a file."
@@ -23,6 +23,10 @@ def probe(plugins: Plugins, device: str | None, refresh: bool, out: Path | None,
 
     The rates are those of aiperf ceilings: measured once and stored. A machine without a GPU is described by its
     processor alone, which the document says.
+
+    \b
+    Examples:
+      aiperf probe --out machine.json
     """
     from aiperf_analysis import machine
     from aiperf_core.errors import AiperfError, UsageError

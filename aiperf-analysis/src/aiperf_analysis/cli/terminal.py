@@ -34,26 +34,31 @@ def show(result: Result) -> None:
 
 
 def show_table(table: Table) -> None:
-    """Print a table. A column of figures with intervals becomes two columns."""
+    """Print a table. A column of figures with intervals becomes two columns; one without any entry is left out."""
     print_text(words(table.title))
     if table.note:
         print_text(words(table.note))
     if not table.records:
         click.echo("none")
         return
+    columns = [
+        column
+        for column in table.columns
+        if any(figures.text(record.cells.get(column.key)) != figures.NONE for record in table.records)
+    ]
     with_interval = {
         column.key
-        for column in table.columns
+        for column in columns
         if any(figures.interval(record.cells.get(column.key)) for record in table.records)
     }
     heads: list[str] = []
-    for column in table.columns:
+    for column in columns:
         title = words(column.title)
         heads += [title, _ends(table, column.key)] if column.key in with_interval else [title]
     rows = []
     for record in table.records:
         cells: list[str] = []
-        for column in table.columns:
+        for column in columns:
             cell = record.cells.get(column.key)
             cells += (
                 [figures.text(cell), figures.interval(cell)] if column.key in with_interval else [figures.text(cell)]
@@ -66,7 +71,7 @@ def show_table(table: Table) -> None:
             if isinstance(cell, Figure) and figures.reason(cell):
                 reasons[figures.reason(cell)] = reasons.get(figures.reason(cell), 0) + 1
     for reason, count in reasons.items():
-        print_text(f"{figures.NONE} ({count} x): {words(reason)}")
+        print_text(f"without a figure ({count} x): {words(reason)}")
 
 
 def _ends(table: Table, key: str) -> str:

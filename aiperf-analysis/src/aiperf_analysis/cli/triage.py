@@ -26,7 +26,9 @@ from aiperf_core.errors import ExitCode
     metavar="FOLDER",
     help="The folder of the bundles.",
 )
-@click.option("--runs", type=click.IntRange(0), default=3, show_default=True, help="How many of the newest runs.")
+@click.option(
+    "--runs", type=click.IntRange(0), default=3, show_default=True, metavar="COUNT", help="How many of the newest runs."
+)
 @click.option("--keep-names", is_flag=True, help="Keep names of machines, users, home folders and GPUs.")
 @json_option("what was written and removed, as one JSON document")
 def triage(out: Path, folder: Path, runs: int, keep_names: bool, as_json: bool) -> ExitCode:
@@ -37,6 +39,10 @@ def triage(out: Path, folder: Path, runs: int, keep_names: bool, as_json: bool) 
     removed. Names of machines, users, home folders and GPUs are removed too, unless --keep-names is given.
 
     An existing file is not overwritten (exit code 2).
+
+    \b
+    Examples:
+      aiperf triage --out triage.tar.gz
     """
     from attrs import asdict
 

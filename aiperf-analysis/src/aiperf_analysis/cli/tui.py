@@ -19,15 +19,16 @@ INSTALL = "pip install 'aiperf-analysis[tui]'"
 @click.option("--simple", is_flag=True, help="A numbered menu of plain lines: for pipes and screen readers.")
 @click.pass_obj
 def tui(plugins: Plugins, folder: Path | None, url: str | None, simple: bool) -> int:
-    r"""Look at results in the terminal.
+    """Look at results in the terminal.
 
     FOLDER has bundles; without it, artifacts/runs. Runs, rows with their samples, comparisons, machines, and every
     analysis of aiperf analyze. The keys stand in the last line; ? explains them. Nothing is run and nothing is changed.
 
     \b
-    aiperf tui
-    aiperf tui --db sqlite:///artifacts/aiperf.db
-    aiperf tui --simple
+    Examples:
+      aiperf tui
+      aiperf tui --db sqlite:///artifacts/aiperf.db
+      aiperf tui --simple
     """
     from aiperf_analysis.tui.source import Source
     from aiperf_core.errors import UsageError

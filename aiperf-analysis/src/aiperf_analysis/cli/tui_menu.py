@@ -171,7 +171,10 @@ class Menu:
         """Show an analysis, the messages of its pictures, and the command that gives the same."""
         installed = self.plugins.analyses.get(name)
         if installed is None:
-            raise AiperfError(f"the analysis '{name}' is not installed. Install it: pip install aiperf-analysis")
+            raise AiperfError(
+                f"the analysis '{name}' is not installed. Install it, in a clone of aiperf: pip install -e "
+                "./aiperf-analysis"
+            )
         result: Result = ask(installed, options, self.rows)
         terminal.show(result)
         for one in result.drawings:
@@ -180,6 +183,6 @@ class Menu:
 
     def live(self) -> None:
         """Show the runs that are going on."""
-        from aiperf_analysis.tui.running import running
+        from aiperf_analysis.live.shown import every
 
-        terminal.show(running())
+        terminal.show(every())

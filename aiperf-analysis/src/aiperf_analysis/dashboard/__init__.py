@@ -6,6 +6,7 @@ From a request down to the results:
     guard.py        what every request passes: host names, tokens, cookies, sizes, headers
     registry.py     the records `Page` and `Endpoint`, from which routes, navigation and the OpenAPI document are made
     asked.py        what a handler gets (`Asked`: the site, the query) and gives (`View` of a page, `Answer` of the API)
+    exporting.py    all pages as a static site, by the application in this process
     site.py         what all requests share: the source, and results of analyses, kept until the source changes
     source.py       where results come from: a folder of bundles or a store, with one interface
     filters.py      the part of a query that selects rows, as the options of `aiperf analyze` do

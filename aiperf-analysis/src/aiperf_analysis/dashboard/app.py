@@ -19,11 +19,12 @@ from starlette.types import ASGIApp, Scope
 
 from aiperf_analysis.dashboard import guard, problems, templating
 from aiperf_analysis.dashboard.api import respond
-from aiperf_analysis.dashboard.asked import Asked, GoneError, NotFoundError, View
+from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.registry import Endpoint, Page
 from aiperf_analysis.dashboard.settings import Settings
 from aiperf_analysis.dashboard.site import Site
-from aiperf_analysis.dashboard.source import Source
+from aiperf_analysis.sources.errors import GoneError, NotFoundError
+from aiperf_analysis.sources.source import Source
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.plugins import Plugins, load_plugins
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from aiperf_analysis.dashboard.filters import Filters
-from aiperf_core.errors import AiperfError
+from aiperf_analysis.sources.filters import Filters
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -14,14 +13,6 @@ if TYPE_CHECKING:
     from aiperf_analysis.dashboard.registry import Endpoint, Page
     from aiperf_analysis.dashboard.site import Site
     from aiperf_analysis.result import Table
-
-
-class NotFoundError(AiperfError):
-    """Nothing has this id or name. The message says what there is."""
-
-
-class GoneError(AiperfError):
-    """The source of the results cannot be read now: a folder that vanished, a database that went away."""
 
 
 @frozen(kw_only=True)

@@ -33,6 +33,7 @@ class Page:
     section: its heading in the navigation; empty for a page that is reached by links only.
     analysis: the analysis that it shows, whose generated page it replaces.
     method: `GET`, or `POST` for an action, which then needs the cookie and the origin of this server.
+    needs_server: whether it is useless as a file, so that a static site leaves it out.
     """
 
     path: str
@@ -43,6 +44,7 @@ class Page:
     section: str = ""
     analysis: str | None = None
     method: str = "GET"
+    needs_server: bool = False
 
     def resolve(self) -> Callable[..., Any]:
         """Import the function."""

@@ -7,14 +7,16 @@ import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from attrs import frozen
 
 from aiperf_analysis.dashboard.settings import LOOPBACK, Settings
-from aiperf_analysis.dashboard.source import FolderSource, Source, StoreSource
+from aiperf_analysis.sources.source import FolderSource, Source, StoreSource
+from aiperf_core import units
 from aiperf_core.errors import ExitCode, UsageError
-from aiperf_core.names import words
+from aiperf_core.names import cause, words
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import nearest
 
@@ -44,6 +46,22 @@ class Wanted:
         return self.socket is not None or self.host in LOOPBACK
 
 
+def local(port: int, *, opens: bool) -> Wanted:
+    """The options of a server that only this machine reaches."""
+    return Wanted(
+        host="127.0.0.1",
+        port=port,
+        socket=None,
+        hosts=(),
+        certificate=None,
+        key=None,
+        behind_proxy=False,
+        accept=None,
+        given=(),
+        opens=opens,
+    )
+
+
 def serve(plugins: Plugins, folder: Path, url: str | None, wanted: Wanted, tell: Callable[..., Any]) -> ExitCode:
     """Serve until a signal ends it. Raises UsageError for options that do not fit, and a port that is taken."""
     check(wanted, url)
@@ -58,6 +76,27 @@ def serve(plugins: Plugins, folder: Path, url: str | None, wanted: Wanted, tell:
         sock.close()
         if wanted.socket is not None:
             wanted.socket.unlink(missing_ok=True)
+    return ExitCode.OK
+
+
+def export(
+    plugins: Plugins, folder: Path, url: str | None, target: Path, wanted: Wanted, tell: Callable[..., Any]
+) -> ExitCode:
+    """Write a static site. Raises UsageError for options of a server, and what `exporting.export` raises."""
+    from aiperf_analysis.dashboard import exporting
+
+    if wanted.socket is not None or wanted.accept is not None or not wanted.is_local:
+        raise UsageError("--export writes files and serves nothing; give no --host, --socket or --accept with it.")
+    settings = Settings(given=_given(plugins, wanted.given), exported=True)
+    written = exporting.export(source_of(folder, url), plugins, target, settings, tell)
+    tell(
+        f"{units.plural('page', written.pages)} and {units.plural('other file', written.files - written.pages)}, "
+        f"{units.size(written.size)}. Open: {target / 'index.html'}"
+    )
+    if wanted.opens:
+        import webbrowser
+
+        webbrowser.open((target / "index.html").resolve().as_uri())
     return ExitCode.OK
 
 
@@ -92,7 +131,14 @@ def _serve(
         ws="none",
     )
     threading.Thread(target=app.state.site.warm, daemon=True).start()
-    uvicorn.Server(config).run(sockets=[sock])
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            """End the streams, which would last until the time for ending is over."""
+            app.state.site.streams.end()
+            super().handle_exit(sig, frame)
+
+    Server(config).run(sockets=[sock])
 
 
 def check(wanted: Wanted, url: str | None) -> None:
@@ -172,7 +218,7 @@ def listening(wanted: Wanted) -> socket.socket:
         sock.listen(1024)
     except (OSError, UnicodeError) as error:
         sock.close()
-        reason = getattr(error, "strerror", None) or error
+        reason = cause(error)
         raise UsageError(
             f"cannot listen on {words(wanted.host)}, port {wanted.port}: {reason}. Choose another with --port; "
             "--port 0 takes a free one."

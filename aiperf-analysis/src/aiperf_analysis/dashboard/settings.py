@@ -20,6 +20,7 @@ class Settings:
     secure: whether readers come by HTTPS, so that cookies are for HTTPS only.
     given: options of analyses that only the command line gives, by analysis and option.
     session: the value of the cookie of this server. It is another after each start.
+    exported: whether the pages become files, which have no forms.
     answer_s: the longest time of a request.
     body_bytes: the longest body of a request, uploads excepted.
     """
@@ -31,5 +32,6 @@ class Settings:
     secure: bool = False
     given: Mapping[str, Mapping[str, str]] = field(factory=dict)
     session: str = field(factory=lambda: secrets.token_urlsafe(32))
+    exported: bool = False
     answer_s: float = 60.0
     body_bytes: int = 1 << 16

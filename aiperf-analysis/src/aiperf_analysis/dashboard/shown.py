@@ -1,8 +1,10 @@
 """A `Result` as data of templates: cells as texts with links, pictures as SVG, options as fields of a form."""
 
+import hashlib
 import math
+import re
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -11,13 +13,17 @@ import attrs
 from attrs import frozen
 from markupsafe import Markup
 
-from aiperf_analysis.dashboard.source import run_id
 from aiperf_analysis.options import CHOICES, HELP, METAVAR, is_local, kind_of
 from aiperf_analysis.render import drawings, figures
-from aiperf_analysis.result import Drawing, Figure, Origin, Result, Table
-from aiperf_core.render import svg
+from aiperf_analysis.result import Drawing, Figure, Origin, Record, Result, Table
+from aiperf_analysis.selection import HISTORY_PICTURE
+from aiperf_analysis.sources.source import run_id
+from aiperf_core.render import layout
 
+MOST_BYTES = 600  # of a name in an address
 MOST_SOURCES = 3  # links in a cell; more are counted
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")  # in ISO 8601
+MOST_NEWEST = 200  # points of a line of a history in the table of its picture
 
 
 @frozen(kw_only=True)
@@ -43,7 +49,7 @@ class Line:
 
 @frozen(kw_only=True)
 class ShownTable:
-    """A table. `traced` is whether a row leads to raw samples."""
+    """A table. `traced` is whether a row leads to raw samples; `keys` are those of its columns."""
 
     name: str
     title: str
@@ -51,17 +57,19 @@ class ShownTable:
     heads: Sequence[tuple[str, str]]
     lines: Sequence[Line]
     traced: bool
+    keys: Sequence[str] = ()
 
 
 @frozen(kw_only=True)
 class ShownPicture:
-    """A picture with its message, and its figures as a table."""
+    """A picture with its message, and its figures as a table. `zoom` is the page of its series, empty for none."""
 
     name: str
     title: str
     message: str
     drawn: Markup
     table: ShownTable
+    zoom: str = ""
 
 
 @frozen(kw_only=True)
@@ -89,17 +97,32 @@ def address_of(origin: Origin) -> str:
 
 def row_address(run: str, target: str, row: str) -> str:
     """The page of the raw samples of a row. Names are in the query, where every text is harmless."""
-    return f"/samples/{quote(run, safe='')}?{urlencode({'of': target, 'row': row})}"
+    return f"/samples/{quote(run, safe='')}?{urlencode({'of': in_address(target), 'row': in_address(row)})}"
 
 
 def target_address(target: str) -> str:
     """The page of a target."""
-    return f"/target/{quote(target, safe='')}"
+    return f"/target/{quoted(target)}"
+
+
+def in_address(name: str) -> str:
+    """A name as an address holds it: itself, and its hash where no server would take the address."""
+    try:
+        if len(quote(name, safe="")) <= MOST_BYTES:
+            return name
+    except UnicodeEncodeError:
+        pass
+    return f"sha256:{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:32]}"
+
+
+def is_named(name: str, asked: str) -> bool:
+    """Whether an address asks for this name."""
+    return asked in (name, in_address(name))
 
 
 def quoted(text: str) -> str:
     """A name as a part of an address."""
-    return quote(text, safe="")
+    return quote(in_address(text), safe="")
 
 
 def literal(name: str) -> str:
@@ -112,11 +135,13 @@ def table(one: Table) -> ShownTable:
     lines = []
     for record in one.records:
         cells = [_cell(record.cells.get(column.key), column.form) for column in one.columns]
-        sources = [(_named(origin), address_of(origin)) for origin in record.origins]
-        if len(sources) == 1 and cells:
+        sources = _sources(record.origins)
+        if len(record.origins) == 1 and cells:
             cells[0] = attrs.evolve(cells[0], href=sources[0][1])
-        shown = sources[:MOST_SOURCES] if len(sources) > 1 else ()
-        lines.append(Line(cells=cells, sources=shown, more=len(sources) - len(shown) if shown else 0))
+            sources = []
+        elif cells and record.origins:
+            cells[0] = attrs.evolve(cells[0], href=_lead(record, cells[0].text))
+        lines.append(Line(cells=cells, sources=sources, more=len(record.origins) - len(sources) if sources else 0))
     return ShownTable(
         name=one.name,
         title=one.title,
@@ -124,7 +149,91 @@ def table(one: Table) -> ShownTable:
         heads=[(column.title, column.form) for column in one.columns],
         lines=lines,
         traced=any(line.sources for line in lines),
+        keys=[column.key for column in one.columns],
     )
+
+
+def _lead(record: Record, name: str) -> str:
+    """Where a record of several rows leads: to its series, or to the row that it is named for; empty for neither."""
+    key, first = record.cells.get("key"), record.origins[0]
+    if isinstance(key, str):
+        return f"/series/{quoted(key)}"
+    return address_of(first) if name in (first.row, f"{first.target}:{first.row}") else ""
+
+
+def linked(one: ShownTable, leads: Sequence[Mapping[int, tuple[str, str]]]) -> ShownTable:
+    """The table with a text and an address for some cells of each line, by the place of the cell."""
+    lines = []
+    for line, of in zip(one.lines, leads, strict=True):
+        cells = list(line.cells)
+        for place, (text, href) in of.items():
+            cells[place] = attrs.evolve(cells[place], text=text or cells[place].text, href=href)
+        lines.append(attrs.evolve(line, cells=cells))
+    return attrs.evolve(one, lines=lines)
+
+
+def leading(one: Table, where: str) -> ShownTable:
+    """A list whose lines lead to pages of their own: `where` and the id of each, which is then no column."""
+    found = table(one)
+    place = found.keys.index("id")
+    leads = [{0: ("", f"{where}{line.cells[place].text}")} for line in found.lines]
+    return folded(linked(found, leads), {"id": ""})
+
+
+def folded(one: ShownTable, into: Mapping[str, str]) -> ShownTable:
+    """The table without some columns, whose texts stand below those of other columns; an empty name drops them."""
+    places = {key: place for place, key in enumerate(one.keys)}
+    kept = [place for key, place in places.items() if key not in into]
+    lines = []
+    for line in one.lines:
+        cells = list(line.cells)
+        for key, other in into.items():
+            text = cells[places[key]].text
+            if other and text not in ("", "-"):
+                at = places[other]
+                cells[at] = attrs.evolve(cells[at], interval=", ".join(filter(None, (cells[at].interval, text))))
+        lines.append(attrs.evolve(line, cells=[cells[place] for place in kept]))
+    return attrs.evolve(
+        one, lines=lines, heads=[one.heads[place] for place in kept], keys=[one.keys[place] for place in kept]
+    )
+
+
+def filled(one: ShownTable) -> ShownTable:
+    """The table without the columns that have a value in no line. The note names them, with the reason of all lines."""
+    places = range(1, len(one.heads)) if one.lines else ()
+    empty = [place for place in places if all(_is_empty(line.cells[place]) for line in one.lines)]
+    if not empty:
+        return one
+    told = []
+    for place in empty:
+        reasons = {line.cells[place].reason for line in one.lines}
+        reason = reasons.pop() if len(reasons) == 1 else ""
+        told.append(f"{one.heads[place][0]} ({reason})" if reason else one.heads[place][0])
+    named = ", ".join(filter(None, told))
+    kept = [place for place in range(len(one.heads)) if place not in empty]
+    return attrs.evolve(
+        one,
+        note=" ".join(filter(None, (one.note, named and f"Without a value in all rows: {named}."))),
+        heads=[one.heads[place] for place in kept],
+        keys=[one.keys[place] for place in kept] if one.keys else (),
+        lines=[attrs.evolve(line, cells=[line.cells[place] for place in kept]) for line in one.lines],
+    )
+
+
+def _is_empty(cell: Cell) -> bool:
+    return cell.text in ("", "-") and not cell.href and not cell.interval
+
+
+def _sources(origins: Sequence[Origin]) -> list[tuple[str, str]]:
+    """Names and addresses of the first origins. Those of one name get a number: links that differ read differently."""
+    counts = Counter(map(_named, origins))
+    numbers: Counter[str] = Counter()
+    found = []
+    for origin in origins[:MOST_SOURCES]:
+        name = _named(origin)
+        numbers[name] += 1
+        found.append((f"{name} {numbers[name]}" if counts[name] > 1 else name, address_of(origin)))
+    return found
 
 
 def _named(origin: Origin) -> str:
@@ -132,8 +241,9 @@ def _named(origin: Origin) -> str:
 
 
 def _cell(cell: Any, form: str) -> Cell:
+    text = figures.text(cell)
     return Cell(
-        text=figures.text(cell),
+        text=f"{text[:10]} {text[11:16]}" if _MOMENT.match(text) else text,
         form=form,
         interval=figures.interval(cell),
         reason=figures.reason(cell),
@@ -172,27 +282,37 @@ def _picture(one: Drawing) -> ShownPicture:
         name=one.name,
         title=one.title,
         message=one.message,
-        drawn=svg.markup(drawings.picture(one, address_of)),
+        drawn=layout.both(lambda wide: drawings.picture(one, address_of, wide)),
         table=_of_drawing(one),
+        zoom=_zoom(one.name),
     )
 
 
+def _zoom(name: str) -> str:
+    """The page of the series of a picture of a history; empty for other pictures."""
+    digest = name.removeprefix(HISTORY_PICTURE)
+    return "" if digest == name else f"/series/{digest}"
+
+
 def _of_drawing(one: Drawing) -> ShownTable:
-    """The figures of a picture; each leads to the row that it comes from."""
+    """The figures of a picture; each leads to the row that it comes from. Of a history the newest, its page has all."""
+    most = MOST_NEWEST if _zoom(one.name) else None
+    points = [(series, point) for series in one.series for point in series.points[-most if most else None :]]
+    left = sum(len(series.points) for series in one.series) - len(points)
     heads = [("series", "text"), ("point", "text"), (one.x.title, "figure"), (one.y.title, "figure"), ("", "text")]
     lines = [
         Line(
             cells=[
                 Cell(text=series.name, form="text"),
-                Cell(text=point.label or "·", form="text", href=address_of(point.origin) if point.origin else ""),
+                Cell(text=point.label or "samples", form="text", href=address_of(point.origin) if point.origin else ""),
                 _cell(point.x, "figure"),
                 _cell(point.y, "figure"),
                 Cell(text=point.mark, form="verdict"),
             ]
         )
-        for series in one.series
-        for point in series.points
+        for series, point in points
     ]
+    note = f"The newest {most} points of each line; {left:,} older ones are on the page of the series." if left else ""
     if one.spans:
         heads = [("piece", "text"), ("lane", "text"), ("kind", "text"), (f"start ({one.x.unit})", "figure"),
                  (f"length ({one.x.unit})", "figure")]  # fmt: skip
@@ -205,7 +325,7 @@ def _of_drawing(one: Drawing) -> ShownTable:
             )
             for span in one.spans
         ]
-    return ShownTable(name=f"picture-{one.name}", title=one.title, note="", heads=heads, lines=lines, traced=False)
+    return ShownTable(name=f"picture-{one.name}", title=one.title, note=note, heads=heads, lines=lines, traced=False)
 
 
 def form(options: type[Any], query: Mapping[str, Sequence[str]]) -> list[Option]:
@@ -215,16 +335,16 @@ def form(options: type[Any], query: Mapping[str, Sequence[str]]) -> list[Option]
         if is_local(options, one):
             continue
         name = one.name.replace("_", "-")
-        kind = kind_of(options, one.name)
+        kind, choices = kind_of(options, one.name), one.metadata.get(CHOICES, ())
         found.append(
             Option(
                 name=name,
                 label=name.replace("-", " "),
                 help=one.metadata.get(HELP, ""),
-                kind="flag" if kind is bool else "choice" if one.metadata.get(CHOICES) and kind is str else "text",
+                kind="flag" if kind is bool else "choice" if choices and kind is str else "text",
                 value=",".join(query.get(name, ())),
-                choices=one.metadata.get(CHOICES, ()),
-                placeholder=_default(one.default) or one.metadata.get(METAVAR) or "",
+                choices=choices,
+                placeholder=_default(one.default) or ("" if choices else one.metadata.get(METAVAR) or ""),
             )
         )
     return found

@@ -2,29 +2,38 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import frozen
 
-from aiperf_analysis.dashboard.asked import NotFoundError
-from aiperf_analysis.dashboard.filters import Filters
 from aiperf_analysis.dashboard.registry import Endpoint, Page, analyses, endpoints, pages
 from aiperf_analysis.dashboard.settings import Settings
-from aiperf_analysis.dashboard.source import Source
+from aiperf_analysis.dashboard.streams import Streams
+from aiperf_analysis.live.tail import live_runs
+from aiperf_analysis.live.watch import Watch
 from aiperf_analysis.options import from_texts, of_files, options_of, value_of
 from aiperf_analysis.result import Result
+from aiperf_analysis.sizes import analyzed
+from aiperf_analysis.sources.courses import RunCourse
+from aiperf_analysis.sources.errors import NotFoundError
+from aiperf_analysis.sources.filters import Filters
+from aiperf_analysis.sources.source import Source, StoreSource
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import nearest
 
 RESULTS = 64  # that are kept
+KEPT = 32  # series with their pictures, lists of a large store, texts of rows
 AT_ONCE = 2  # analyses that compute at once; others wait
 
 Texts = Mapping[str, Sequence[str]]
+
+
+Kept = TypeVar("Kept")
 
 
 @frozen
@@ -39,8 +48,11 @@ class Site:
         self.source = source
         self.settings = settings
         self.plugins = plugins
+        self.streams = Streams()
+        self.watch = Watch()
         self._lock = threading.Lock()
         self._computing = threading.BoundedSemaphore(AT_ONCE)
+        self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
         self._results: OrderedDict[tuple[object, ...], Result | _Failed] = OrderedDict()
 
     @cached_property
@@ -94,19 +106,55 @@ class Site:
                 self._results.popitem(last=False)
         return _opened(found)
 
+    def series(self, digest: str) -> RunCourse:
+        """The believed runs of a series; the last ones stay in memory. Raises NotFoundError for an unknown key."""
+        found = self.kept(("series", digest), lambda: self.source.series(digest))
+        if found is None:
+            raise NotFoundError(f"'{words(digest[:80])}' is the key of no series here. The series: /api/v1/series")
+        return found
+
+    def kept(self, name: tuple[str, ...], compute: Callable[[], Kept]) -> Kept:
+        """What `compute` gives, which stays in memory under this name until the source changes."""
+        key = (self.source.state(), *name)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                found: Kept = self._kept[key]
+                return found
+        found = compute()
+        with self._lock:
+            self._kept[key] = found
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return found
+
     def warm(self) -> None:
-        """Read the results and compute the history once, so that the first reader need not wait."""
+        """Read the results and compute the history once, so that the first reader need not wait.
+
+        Not while a run is going on here, which it would disturb.
+        """
+        if any(one.state == "running" for one in live_runs()):
+            return
         with suppress(AiperfError):
-            self.result("history", Filters(), {})
+            if self.large_store is not None:
+                from aiperf_analysis.dashboard.pages import large
+
+                large.warm(self)
+            else:
+                self.result("history", Filters(), {})
+
+    @property
+    def large_store(self) -> StoreSource | None:
+        """The source where it is a store of more than `LARGE` rows, whose lists are made by SQL; else None."""
+        return self.source if isinstance(self.source, StoreSource) and self.source.is_large else None
 
     def _computed(self, function: Any, filters: Filters, options: Any) -> "Result | _Failed":
         try:
-            result: Result = function(self.source.selection(filters), options)
+            return analyzed(function, self.source.selection(filters), options)
         except AiperfError as error:
             return _Failed(error)
         except (OverflowError, MemoryError, RecursionError) as error:
             return _Failed(UsageError(f"the analysis cannot compute with these options: {words(str(error))}"))
-        return result
 
     def _with_given(self, name: str, options: Any) -> Any:
         """The options with those of the command line that started the server."""

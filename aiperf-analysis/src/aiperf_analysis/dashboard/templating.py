@@ -11,19 +11,17 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from aiperf_analysis.dashboard import filters, guard, shown
+from aiperf_analysis.dashboard import cells, filters, guard, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.registry import SECTIONS, Page
 from aiperf_analysis.dashboard.settings import Settings
 from aiperf_analysis.dashboard.site import Site
-from aiperf_analysis.dashboard.source import id_of
+from aiperf_analysis.sources.source import id_of
 from aiperf_core import units
 from aiperf_core.names import words
-from aiperf_core.render import svg
+from aiperf_core.render import layout, svg
 
 PACKAGE = "aiperf_analysis.dashboard"
-# Longer texts of bundles are shown by their beginning; the JSON has them whole.
-MOST_LETTERS = 300
 MOST_LINES = 5000
 
 
@@ -34,7 +32,7 @@ def environment() -> Environment:
         loader=PackageLoader(PACKAGE, "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_plain,
+        finalize=cells.plain,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -48,16 +46,12 @@ def environment() -> Environment:
         "with_query": filters.with_query,
         "moment": moment,
         "lines": lines,
+        "breakable": cells.breakable,
+        "filled": shown.filled,
+        "lines_of": cells.body,
+        "verdict": cells.verdict,
     }
     return made
-
-
-def _plain(value: Any) -> Any:
-    """The last step of every value: no control characters, and no text without end. Jinja then escapes it."""
-    if isinstance(value, Markup | int):
-        return value
-    text = words(str(value))
-    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…"
 
 
 def lines(text: str) -> Markup:
@@ -128,7 +122,8 @@ def with_cookie(response: Response, settings: Settings) -> Response:
 
 
 def _common(site: Site, path: str) -> dict[str, Any]:
-    sections = [(name, [one for one in site.pages if one.section == name]) for name in SECTIONS]
+    shown_pages = [one for one in site.pages if not (site.settings.exported and one.needs_server)]
+    sections = [(name, [one for one in shown_pages if one.section == name]) for name in SECTIONS]
     return {"site": site, "sections": [(name, some) for name, some in sections if some], "path": path}
 
 
@@ -157,7 +152,7 @@ def assets() -> dict[str, tuple[bytes, str, str]]:
             continue
         content = file.read_bytes()
         if file.name == "style.css":
-            content = _colours().encode() + content + svg.style_sheet().encode()
+            content = _colours().encode() + content + f"{svg.style_sheet()}{layout.STYLE}".encode()
         found[file.name] = (content, media, hashlib.sha256(content).hexdigest()[:12])
     return found
 

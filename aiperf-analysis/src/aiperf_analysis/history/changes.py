@@ -32,7 +32,7 @@ _LEAST_BLOCKS = 10
 # the largest difference of 100 runs without a step rarely reaches this even then.
 _FAR_BEYOND_NOISE = 8.0
 _BATCH = 99
-_MOST_ELEMENTS = 4_000_000
+_MOST_ELEMENTS = 200_000  # of an array of random orders: it stays in the caches
 DRAWS = 999
 # Level of the interval of a drift, which is looked for in every series.
 DRIFT_LEVEL = 0.99

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from aiperf_analysis.history.newest import Better
 from aiperf_analysis.selection import Entry, Selection, SeriesKey
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.listing import moment
 from aiperf_core.results.models import Manifest
+
+if TYPE_CHECKING:
+    from aiperf_analysis.history.newest import Better
 
 
 @frozen
@@ -23,7 +26,7 @@ class Metric:
 
     name: str
     unit: str
-    better: Better
+    better: "Better"
     of: Callable[[Entry], Estimate | None]
 
 
@@ -125,7 +128,7 @@ def series_of(
         if runs:
             least = runs[-1].entry.result.floor if floor is None else floor
             found.append(RunSeries(key, metric, runs, least, list(borders([one.entry.run.manifest for one in runs]))))
-    return sorted(found, key=lambda one: (one.name, one.key.digest))
+    return sorted(found, key=lambda one: (one.name, one.key.hardware, one.key.params, one.key.digest))
 
 
 def extended(series: RunSeries, runs: int) -> RunSeries:

@@ -6,6 +6,7 @@ from pathlib import Path
 from aiperf_core.folders import cache_folder
 
 SUFFIX = ".jsonl"
+UNFINISHED = ".new"  # of a file that takes the place of the file of a run
 
 
 def live_folder() -> Path:
@@ -17,11 +18,13 @@ def live_folder() -> Path:
 def start_ticks(pid: int) -> int | None:
     """When a process started, in clock ticks since boot: field 22 of `/proc/PID/stat` (proc(5)).
 
-    None if there is no such process. A process number is used again, the pair of number and start is not.
+    None if there is no such process, or it has ended and its parent has not noticed. A process number is used again,
+    the pair of number and start is not.
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return None
     # The name of the command, in parentheses, may contain spaces.
-    return int(text.rpartition(")")[2].split()[19])
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])

@@ -1,82 +1,66 @@
-"""The pictures of a result, drawn as the core's pictures are.
+"""The pictures of a result, drawn by the core's modules `forest`, `plane`, `bars` and `timeline`.
 
-A file for each further kind of picture; this one has those in a plane: `intervals`, `lines`, `scatter`, `waterfall` and
-`bars`. Colours tell series apart; verdicts and other marks are told apart by their form too.
+Colours tell series apart; verdicts and other marks are told apart by their form too.
 """
 
 import math
 from collections.abc import Callable, Sequence
 
-from aiperf_analysis.render import figures, flame, timeline
+from aiperf_analysis.render import figures
 from aiperf_analysis.result import Axis, Drawing, Figure, Origin, Point, Series
-from aiperf_core.render import forest, svg
-from aiperf_core.render.svg import Path, Picture, Scale, Shape, Text, line, log_scale, shortened, text_width
-from aiperf_core.render.thinning import kept
+from aiperf_core.render import bars, forest, layout, marks, plane, svg, timeline
+from aiperf_core.render.layout import NARROW, WIDE
+from aiperf_core.render.svg import Picture, Scale, log_scale
 
-WIDE, HIGH = 720.0, 320.0
-EDGE, LEFT, BELOW = 12.0, 68.0, 40.0
-LINE = 20.0  # height of a bar with its space
-BOLD = 1.15  # how much wider letters of a title are than others
-MOST_POINTS = 600  # of a series; of more, the extremes are drawn and the table has all
+__all__ = ["NARROW", "WIDE", "Link", "axis", "picture"]
+
 FORMS = ("circle", "square", "triangle", "diamond")
-_MARKS = {"front": "circle", "dominated": "square", "undecided": "diamond", "SUSPECT": "triangle"}
-
+# Marks of a plane that are no verdicts: their form and their class.
+_MARKS = {
+    "front": ("circle", "mark"),
+    "dominated": ("square", "hollow"),
+    "undecided": ("diamond", "hollow"),
+    "fit": ("line", "mark"),
+}
+FIT, FRONT = "fit", "front"
+_KERNELS = ("compute", "communication")
 
 # From a point's origin to the address where its row is shown.
 Link = Callable[[Origin], str]
 
 
-def picture(drawing: Drawing, link: Link | None = None) -> Picture:
-    """The picture. `link` gives the address of the row of a point; without it, points lead nowhere.
+def picture(drawing: Drawing, link: Link | None = None, wide: float = WIDE) -> Picture:
+    """The picture.
+
+    link: gives the address of the row of a point; without it, points lead nowhere.
+    wide: its width in pixels, `WIDE` or `NARROW`.
 
     Raises KeyError for a kind without a drawer.
     """
-    if drawing.kind == "flame":
-        return flame.picture(drawing)
-    if drawing.kind == "timeline":
-        return timeline.picture(drawing)
-    return _DRAWERS[drawing.kind](drawing, link)
-
-
-def _has_place(point: Point) -> bool:
-    """Whether a point has both figures."""
-    return all(one.value is not None and math.isfinite(one.value) for one in (point.x, point.y))
-
-
-def _thinned(series: Series) -> list[Point]:
-    """The points that have a place; of very many, the extremes of equal pieces."""
-    found = [point for point in series.points if _has_place(point)]
-    return [found[at] for at in kept([point.y.value or 0.0 for point in found], MOST_POINTS)]
+    return _DRAWERS[drawing.kind](drawing, link, wide)
 
 
 def _href(point: Point, link: Link | None) -> str:
     return link(point.origin) if link and point.origin else ""
 
 
-def _head(drawing: Drawing) -> tuple[list[Shape], float]:
-    """The title and the legend, and where the plane begins."""
-    shapes: list[Shape] = [Text(EDGE, 24, shortened(drawing.title, (WIDE - 2 * EDGE) / BOLD, 15), "title")]
-    if len(drawing.series) < 2:
-        return shapes, 40.0
-    entries = [(*_look(one, form, colour), one.name) for one, form, colour in _looks(drawing.series)]
-    legend, bottom = svg.legend(entries, EDGE, WIDE - EDGE, 34)
-    return [*shapes, *legend], bottom + 8
-
-
 def _looks(series: Sequence[Series]) -> list[tuple[Series, str, str]]:
-    return [(one, FORMS[index % len(FORMS)], svg.SERIES[index % len(svg.SERIES)]) for index, one in enumerate(series)]
+    """Each series with its form and the class of its colour: that of its points where they have one."""
+    return [
+        (one, FORMS[index % len(FORMS)], _shared(one) or svg.SERIES[index % len(svg.SERIES)])
+        for index, one in enumerate(series)
+    ]
 
 
-def _look(series: Series, form: str, colour: str) -> tuple[str, str]:
+def _shared(one: Series) -> str:
+    found = {point.colour for point in one.points}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _look(series: Series, form: str) -> tuple[str, str]:
     """The form and the class of a series in the legend: those of its points, where these have one mark."""
-    marks = {point.mark for point in series.points}
-    mark = marks.pop() if len(marks) == 1 else ""
-    return _MARKS.get(mark, form), f"{_kind(mark)} {colour}"
-
-
-def _kind(mark: str) -> str:
-    """The class of a point: hollow for one that is not proven."""
-    return "hollow" if mark in ("dominated", "undecided") else "mark"
+    found = {point.mark for point in series.points}
+    return _MARKS.get(found.pop() if len(found) == 1 else "", (form, "mark"))
 
 
 def _values(points: Sequence[Point], axis: str) -> list[float]:
@@ -101,9 +85,19 @@ def _scale(values: Sequence[float], axis: Axis, left: float, right: float) -> Sc
     return Scale(low if low == 0 else low - margin, high + margin, left, right)
 
 
+def axis(values: Sequence[float], of: Axis) -> layout.Axis:
+    """The axis for these values, with round ticks in its unit."""
+    title = f"{of.title}, logarithmic" if of.log and "logarithmic" not in of.title else of.title
+    return layout.Axis(
+        title=title,
+        scale=lambda left, right: _scale(values, of, left, right),
+        ticks=lambda scale, most: _ticks(scale, of, most),
+    )
+
+
 def _ticks(scale: Scale, axis: Axis, most: int) -> list[tuple[float, str]]:
     if axis.unit != "B" or scale.high <= 0:
-        values = scale.ticks(most)
+        values = [one for one in scale.ticks(most) if axis.unit != "count" or one == round(one)] or scale.ticks(most)
         for digits in range(2, 6):
             labels = [_label(value, axis, digits) for value in values]
             if len({*labels}) == len(labels):
@@ -137,67 +131,62 @@ def _tip(point: Point, x: Axis, y: Axis) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _plane(drawing: Drawing, link: Link | None) -> Picture:
-    """Points in a plane with whiskers, joined where the series says so."""
-    shapes, top = _head(drawing)
-    bottom = top + HIGH
+def _ends(one: Figure) -> tuple[float, float] | None:
+    """The interval, where it has a length."""
+    if one.low is None or one.high is None or not one.high > one.low:
+        return None
+    return one.low, one.high
+
+
+def _plane(drawing: Drawing, link: Link | None, wide: float) -> Picture:
+    """Points in a plane with whiskers, joined where the series says so; the points of a front are joined in steps."""
     points = [point for one in drawing.series for point in one.points]
-    shown = [point for point in points if _has_place(point)]
-    y = _scale(_values(shown, "y"), drawing.y, bottom, top + 14)
-    ticks = _ticks(y, drawing.y, 6)
-    begin = max([LEFT, *(text_width(label, 10) + EDGE + 8 for _, label in ticks)])
-    x = _scale([*_values(shown, "x"), *drawing.borders.values()], drawing.x, begin, WIDE - EDGE - 8)
-    shapes += svg.axis_below(x, top + 14, bottom, _ticks(x, drawing.x, 7), drawing.x.title)
-    shapes += svg.axis_left(y, begin, WIDE - EDGE, ticks, "")
-    if not shown:
-        shapes.append(Text((begin + WIDE) / 2, (top + bottom) / 2, "no figures to draw", "label", "middle"))
-    shapes.append(Text(EDGE, top + 4, shortened(drawing.y.title, WIDE - 2 * EDGE, 10), "note"))
-    for name, at in drawing.borders.items():
-        shapes += [line(x(at), top + 14, x(at), bottom, "divider", name), Text(x(at) + 3, top + 24, name, "note")]
-    for one, form, colour in _looks(drawing.series):
-        places = [(point, x(point.x.value or 0.0), y(point.y.value or 0.0)) for point in _thinned(one)]
-        if one.joined:
-            shapes.append(Path([(left, up) for _, left, up in places], f"course {colour}"))
-        for point, left, up in places:
-            if point.mark == "fit":
-                continue
-            tip = _tip(point, drawing.x, drawing.y)
-            if point.y.low is not None and point.y.high is not None:
-                shapes.append(line(left, y(point.y.low), left, y(point.y.high), f"whisker {colour}"))
-            if point.x.low is not None and point.x.high is not None and point.x.high > point.x.low:
-                shapes.append(line(x(point.x.low), up, x(point.x.high), up, f"whisker {colour}"))
-            mark = _MARKS.get(point.mark, form)
-            href = _href(point, link)
-            shapes.append(svg.mark(left, up, 3.5, mark, f"{_kind(point.mark)} {colour}", tip, href))
-    shapes += _labels([(point.label, _reach(point.x, x), y(point.y.value or 0)) for point in shown], begin)
-    return Picture(WIDE, bottom + BELOW, drawing.title, drawing.message, shapes, drawing.kind)
+    shown = [one for one in points if all(of.value is not None and math.isfinite(of.value) for of in (one.x, one.y))]
+    return plane.draw(
+        plane.Plane(
+            title=drawing.title,
+            message=drawing.message,
+            x=axis([*_values(shown, "x"), *drawing.borders.values()], drawing.x),
+            y=axis(_values(shown, "y"), drawing.y),
+            courses=[_course(*look, drawing, link) for look in _looks(drawing.series)],
+            borders=drawing.borders,
+            wide=wide,
+            kind=drawing.kind,
+        )
+    )
 
 
-def _reach(value: Figure, scale: Scale) -> tuple[float, float]:
-    """The places of a mark's ends with its whiskers."""
-    at = scale(value.value or 0)
-    if value.low is None or value.high is None:
-        return at - 4, at + 4
-    return min(at - 4, scale(value.low)), max(at + 4, scale(value.high))
+def _course(one: Series, form: str, colour: str, drawing: Drawing, link: Link | None) -> plane.Course:
+    is_front = bool(one.points) and all(point.mark == FRONT for point in one.points)
+    marked = any(point.mark != FIT for point in one.points)
+    return plane.Course(
+        name=one.name,
+        colour=colour,
+        look=_look(one, form),
+        line="course" if one.joined else "front" if is_front else "",
+        marked=marked,
+        steps=is_front,
+        spots=[_spot(point, form, colour, drawing, link) for point in one.points],
+    )
 
 
-def _labels(places: Sequence[tuple[str, tuple[float, float], float]], edge: float) -> list[Shape]:
-    """Names beside points, where they cover neither a mark nor each other. `edge` is the left end of the plane."""
-    taken = [(left, right, y) for _, (left, right), y in places]
-    shapes: list[Shape] = []
-    for label, (begin, end), y in places:
-        width = text_width(label, 10)
-        for left in (end + 4, begin - 4 - width):
-            inside = left > edge and left + width < WIDE - EDGE
-            free = all(abs(y - other) > 11 or left > right or left + width < start for start, right, other in taken)
-            if inside and free and label:
-                taken.append((left, left + width, y))
-                shapes.append(Text(left, y + 3, label, "note"))
-                break
-    return shapes
+def _spot(point: Point, form: str, colour: str, drawing: Drawing, link: Link | None) -> plane.Spot:
+    nothing = float("nan")
+    look = _MARKS.get(point.mark) or marks.VERDICTS.get(point.mark) or (form, "mark")
+    return plane.Spot(
+        x=nothing if point.x.value is None else point.x.value,
+        y=nothing if point.y.value is None else point.y.value,
+        x_ends=_ends(point.x),
+        y_ends=_ends(point.y),
+        label=point.label,
+        tip=_tip(point, drawing.x, drawing.y),
+        form=look[0],
+        kind=look[1] if " v-" in look[1] else f"{look[1]} {point.colour or colour}",
+        href=_href(point, link),
+    )
 
 
-def _intervals(drawing: Drawing, link: Link | None) -> Picture:
+def _intervals(drawing: Drawing, link: Link | None, wide: float) -> Picture:
     """A line for each point: its name, a mark and the interval on the horizontal axis."""
     lines = [
         forest.Line(
@@ -209,7 +198,7 @@ def _intervals(drawing: Drawing, link: Link | None) -> Picture:
             verdict=point.mark,
             reason=point.x.reason or "",
             group=one.name if len(drawing.series) > 1 else "",
-            kind=colour,
+            look=("circle", f"mark {point.colour or colour}"),
             href=_href(point, link),
         )
         for one, _, colour in _looks(drawing.series)
@@ -217,54 +206,88 @@ def _intervals(drawing: Drawing, link: Link | None) -> Picture:
     ]
     is_ratio = drawing.x.unit == "1"
     values = [*_values([point for one in drawing.series for point in one.points], "x"), *([1.0] if is_ratio else [])]
+    found = axis(values, drawing.x)
     frame = forest.Frame(
         title=drawing.title,
         message=drawing.message,
-        axis=drawing.x.title,
-        scale=lambda left, right: _scale(values, drawing.x, left, right),
-        ticks=lambda scale, most: _ticks(scale, drawing.x, most),
+        axis=found.title,
+        scale=found.scale,
+        ticks=found.ticks,
         reference=1.0 if is_ratio else None,
+        wide=wide,
         kind=drawing.kind,
     )
     return forest.draw(lines, frame)
 
 
-def _bars(drawing: Drawing, link: Link | None) -> Picture:
+def _bars(drawing: Drawing, link: Link | None, wide: float) -> Picture:
     """A bar for each point from zero to its value on the horizontal axis, with the interval; or steps of a ladder."""
-    shapes, top = _head(drawing)
-    points = [(point, colour) for one, _, colour in _looks(drawing.series) for point in one.points]
-    names = min(240.0, max([text_width(point.label) for point, _ in points], default=0.0)) + EDGE + 10
     falls = drawing.kind == "waterfall"
-    ends: list[tuple[float, float]] = []
-    for point, _ in points:
-        value = point.x.value or 0.0
-        # Of a ladder, `y` is where the step begins.
-        ends.append((point.y.value if falls and point.y.value is not None else 0.0, value))
-    values = [value for pair in ends for value in pair] + _values([point for point, _ in points], "x")
-    x = _scale(values, drawing.x, names, WIDE - EDGE - 80)
-    bottom = top + LINE * max(len(points), 1) + 6
-    shapes += svg.axis_below(x, top, bottom, _ticks(x, drawing.x, 6), drawing.x.title)
-    for index, ((point, colour), (begin, end)) in enumerate(zip(points, ends, strict=True)):
-        y = top + LINE * (index + 0.5) + 3
-        shapes.append(Text(EDGE, y + 4, shortened(point.label, names - EDGE - 8), "label"))
-        if point.x.value is None:
-            shapes.append(Text(names, y + 4, shortened(point.x.reason or "not measured", 300, 10), "note"))
-            continue
-        left, right = sorted((x(begin) if begin or not drawing.x.log else x.left, x(end)))
-        corners = [(left, y - 6), (right, y - 6), (right, y + 6), (left, y + 6)]
-        tip = _tip(point, drawing.x, drawing.y)
-        shapes.append(Path(corners, f"ridge {colour}", closed=True, title=tip, href=_href(point, link)))
-        shapes.append(line(x(end), y - 6, x(end), y + 6, f"median {colour}"))
-        if point.x.low is not None and point.x.high is not None:
-            shapes.append(line(x(point.x.low), y, x(point.x.high), y, f"whisker {colour}"))
-        shapes.append(Text(WIDE - EDGE, y + 4, f"{figures.text(point.x)} {point.mark}".rstrip(), "tick", "end"))
-    return Picture(WIDE, bottom + BELOW, drawing.title, drawing.message, shapes, drawing.kind)
+    points = [(point, colour) for one, _, colour in _looks(drawing.series) for point in one.points]
+    values = _values([point for point, _ in points], "x")
+    values += [] if drawing.x.log else [0.0]
+    # Of a ladder, `y` is where the step begins.
+    values += _values([point for point, _ in points], "y") if falls else []
+    found = [
+        bars.Bar(
+            name=point.label,
+            value=point.x.value,
+            begin=point.y.value if falls and point.y.value is not None else None if drawing.x.log else 0.0,
+            ends=_ends(point.x),
+            told=(
+                point.x.reason or "not measured"
+                if point.x.value is None
+                else f"{figures.text(point.x)} {point.mark}".rstrip()
+            ),
+            tip=_tip(point, drawing.x, drawing.y),
+            colour=point.colour or colour,
+            href=_href(point, link),
+        )
+        for point, colour in points
+    ]
+    legend = [(*_look(one, "square"), colour, one.name) for one, _, colour in _looks(drawing.series)]
+    return bars.draw(
+        bars.Bars(
+            title=drawing.title,
+            message=drawing.message,
+            axis=axis(values, drawing.x),
+            bars=found,
+            legend=[(form, f"{looks} {colour}", name) for form, looks, colour, name in legend],
+            reference=1.0 if falls else None,
+            wide=wide,
+            kind=drawing.kind,
+        )
+    )
 
 
-_DRAWERS: dict[str, Callable[[Drawing, Link | None], Picture]] = {
+def _pieces(drawing: Drawing, link: Link | None, wide: float) -> Picture:
+    """The pieces of a timeline or of a flame graph. They have no rows to lead to."""
+    del link
+    from aiperf_analysis.traces.paths import short
+
+    pieces = [
+        timeline.Piece(
+            name=one.label,
+            short=short(one.label) if one.kind in _KERNELS else one.label,
+            lane=one.lane,
+            start=one.start,
+            length=one.length,
+            kind=one.kind,
+        )
+        for one in drawing.spans
+    ]
+    frame = timeline.Frame(
+        title=drawing.title, message=drawing.message, axis=drawing.x.title, borders=drawing.borders, wide=wide
+    )
+    return (timeline.flame if drawing.kind == "flame" else timeline.timeline)(pieces, frame)
+
+
+_DRAWERS: dict[str, Callable[[Drawing, Link | None, float], Picture]] = {
     "intervals": _intervals,
     "lines": _plane,
     "scatter": _plane,
     "bars": _bars,
     "waterfall": _bars,
+    "flame": _pieces,
+    "timeline": _pieces,
 }

@@ -72,7 +72,7 @@ def _bound(cell: Figure) -> str:
 
 
 # Units with prefixes of powers of ten.
-_PREFIXED = ("B/s", "FLOP/s", "1/s", "J", "W", "token/s", "token/J", "FLOP", "Hz")
+_PREFIXED = ("B/s", "FLOP/s", "1/s", "J", "J s", "J s2", "W", "token/s", "token/J", "FLOP", "Hz")
 _PREFIXES = (
     (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"),
     (1e-12, "p"),
@@ -86,7 +86,8 @@ def number(value: float, unit: str, *, suffix: bool = False) -> str:
     if unit == "B":
         return f"-{units.size(-value)}" if value < 0 else units.size(value)
     if unit == "%":
-        return f"{value:.3g} %" if suffix else f"{value:.3g}"
+        shown = f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+        return f"{shown} %" if suffix else shown
     if unit in _PREFIXED:
         scale, prefix = next((one for one in _PREFIXES if abs(value) >= one[0]), _PREFIXES[-1]) if value else (1, "")
         shown = unit.removeprefix("1") if unit.startswith("1/") else unit

@@ -1,11 +1,13 @@
 """A result as one HTML page without anything from elsewhere: conclusion, pictures, tables, assumptions, sources."""
 
+import functools
+
 from markupsafe import Markup, escape
 
 from aiperf_analysis.render import drawings, figures
-from aiperf_analysis.result import Result, Table
+from aiperf_analysis.result import Drawing, Result, Table
 from aiperf_core.names import words
-from aiperf_core.render import svg
+from aiperf_core.render import layout, svg
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem;
@@ -15,7 +17,9 @@ th, td { padding: .25rem .75rem .25rem 0; text-align: left; border-bottom: 1px s
 td.figure, th.figure { text-align: right; font-variant-numeric: tabular-nums; }
 .quiet { color: var(--quiet); }
 pre { white-space: pre-wrap; }
-figure { margin: 1rem 0; overflow-x: auto; }
+figure { margin: 1rem 0; }
+svg text { stroke: var(--page); stroke-width: 3px; stroke-linejoin: round; paint-order: stroke; }
+svg { display: block; width: 100%; height: auto; }
 """
 
 
@@ -26,7 +30,7 @@ def page(result: Result) -> str:
     if result.text:
         parts.append(Markup("<pre>{}</pre>").format(result.text))
     for one in result.drawings:
-        drawn = Markup(svg.document(drawings.picture(one)))
+        drawn = layout.both(functools.partial(_drawn, one))
         parts.append(
             Markup("<figure>{}<figcaption class=quiet>{}</figcaption></figure>").format(drawn, words(one.message))
         )
@@ -35,8 +39,16 @@ def page(result: Result) -> str:
     left_out = [f"{words(one.what)} {one.verdict}: {words(one.reason)}" for one in result.left_out]
     parts += _listed(f"Left out ({len(left_out)})", left_out)
     parts += _listed("Sources", [f"{words(one.path)} ({one.created}, {one.hardware})" for one in result.sources])
-    head = Markup("<!doctype html>\n<html lang=en><meta charset=utf-8><title>{}</title><style>{}</style>\n")
-    return str(head.format(words(result.title), Markup(_colours() + _STYLE)) + Markup("\n").join(parts) + "\n")
+    head = Markup(
+        "<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        "<title>{}</title><style>{}</style>\n"
+    )
+    style = _colours() + _STYLE + svg.style_sheet() + layout.STYLE
+    return str(head.format(words(result.title), Markup(style)) + Markup("\n").join(parts) + "\n")
+
+
+def _drawn(drawing: Drawing, wide: float) -> svg.Picture:
+    return drawings.picture(drawing, wide=wide)
 
 
 def _colours() -> str:

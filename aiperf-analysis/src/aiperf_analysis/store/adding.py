@@ -16,9 +16,12 @@ from attrs import asdict, field, frozen
 from sqlalchemy.dialects import postgresql, sqlite
 
 from aiperf_analysis.selection import Entry, Measured
-from aiperf_analysis.store import sketches, tables
+from aiperf_analysis.store import fleets, loads, sketches, tables
 from aiperf_analysis.store.database import Database, StoreError
-from aiperf_core.errors import AiperfError, BundleError, ExitCode, UsageError
+from aiperf_analysis.store.fleets import insert_fleets
+from aiperf_analysis.store.loads import LoadContent, insert_loads
+from aiperf_analysis.store.values import Values, as_json, check_storable, sealed_bytes
+from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.measurements import Ceilings
 from aiperf_core.names import words
 from aiperf_core.results import jsontext
@@ -32,8 +35,7 @@ from aiperf_core.results.seal_check import SealError, check
 from aiperf_core.stats.expectations import module_hash
 from aiperf_core.stats.observations import blocks as blocks_of
 
-Values = dict[str, Any]
-Ending = Literal["added", "known", "moved", "open", "refused"]
+Ending = Literal["added", "known", "moved", "filled", "open", "refused"]
 
 
 @frozen
@@ -41,7 +43,8 @@ class Outcome:
     """What became of a bundle.
 
     ending: `added`; `known` where the store had it; `moved` where the store had it, and its folder was elsewhere;
-        `open` for a run that goes on or was killed, and has no seal; `refused`.
+        `filled` where an older version had added it without its documents; `open` for a run that goes on or was killed,
+        and has no seal; `refused`.
     reason: why it is `open` or was refused; empty otherwise.
     exit_code: 3 for a bundle that was changed after its run, 1 for another that was refused, else 0.
     """
@@ -119,6 +122,8 @@ class _Content:
     labels: Sequence[Values] = ()
     ceilings: Sequence[Values] = ()
     targets: Sequence["_Target"] = ()
+    loads: Sequence[LoadContent] = ()
+    fleets: Sequence[Values] = ()
 
 
 @frozen
@@ -160,6 +165,8 @@ def _read(path: Path) -> _Content:
             for name, value in _ceilings(ceilings)
         ],
         targets=targets,
+        loads=loads.contents(run, bundle),
+        fleets=fleets.contents(run, bundle),
     )
     _check_storable(path, content)
     return content
@@ -173,7 +180,7 @@ def _machine(manifest: Manifest) -> Values:
         "cpu": machine.cpu,
         "cores": machine.cores,
         "memory_bytes": machine.memory_bytes,
-        "gpus": _json(machine.gpus),
+        "gpus": as_json(machine.gpus),
         "driver": machine.driver,
         "hypervisor": machine.hypervisor,
     }
@@ -184,7 +191,7 @@ def _software(manifest: Manifest) -> Values:
     values = {
         "aiperf": manifest.aiperf,
         "python": manifest.machine.python,
-        "packages": _json(manifest.packages),
+        "packages": as_json(manifest.packages),
     }
     return {"id": _hash(values), **values}
 
@@ -226,15 +233,12 @@ def _ceilings(ceilings: Ceilings) -> Iterator[tuple[str, float]]:
 
 
 def _target(run: Measured, bundle: Bundle, name: str) -> _Target:
-    file = f"{TARGETS}/{file_name(name)}.json"
-    document = bundle.file_bytes(file)
-    if hashlib.sha256(document).hexdigest() != run.manifest.hashes.get(file):
-        raise SealError(f"'{words(str(bundle.path / file))}' was changed while it was read. Add the bundle again.")
+    document = sealed_bytes(run, bundle, f"{TARGETS}/{file_name(name)}.json")
     result = bundle.target(name)
     entries = [Entry(run, result, row) for row in result.rows]
     hardware = entries[0].hardware if entries else ""
     problem, created = result.problem, created_s(run.manifest)
-    params = _json(sorted(problem.params.items()))
+    params = as_json(sorted(problem.params.items()))
     values = {
         "name": name,
         "device": result.device,
@@ -276,7 +280,7 @@ def params_hash(params: str) -> str:
 
 def _series(entry: Entry) -> Values:
     key = entry.key
-    params = _json(key.params)
+    params = as_json(key.params)
     names = ("target", "implementation", "hardware", "device", "clock", "cache", "precision")
     common = {name: getattr(key, name) for name in names}
     return {"digest": key.digest, **common, "params": params, "params_hash": params_hash(params)}
@@ -292,7 +296,7 @@ def _row(row: Row) -> Values:
         "verdict": row.verdict.value,
         "reason": row.reason,
         "builds_on": row.builds_on,
-        "mechanisms": _json(row.mechanisms) if row.mechanisms else None,
+        "mechanisms": as_json(row.mechanisms) if row.mechanisms else None,
         **(dict.fromkeys(figures) if row.verdict in DISBELIEVED else figures),
     }
 
@@ -306,7 +310,7 @@ def _figures(row: Row) -> Values:
         "net_joules": row.energy.net_joules_per_call if row.energy else None,
         "quality_metric": row.quality.metric if row.quality else None,
         "quality": row.quality.value if row.quality else None,
-        "beside": _json(row.beside) if row.beside else None,
+        "beside": as_json(row.beside) if row.beside else None,
         **{name: getattr(row, name) for name in tables.FIGURES},
     }
     for name in tables.ESTIMATES:
@@ -326,38 +330,18 @@ def _sketches(run: Measured, result: TargetResult) -> Iterator[Values]:
             yield {"row": row.name, "samples": made.samples, "data": sketches.to_bytes(made)}
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), default=list)
-
-
 def _hash(values: Values) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _check_storable(path: Path, content: _Content) -> None:
-    """Refuse values that an engine cannot hold: they come from files of an unknown source. Raises BundleError."""
-    parts = [content.machine, content.software, content.bundle, *content.labels, *content.ceilings]
+    parts = [content.machine, content.software, content.bundle, *content.labels, *content.ceilings, *content.fleets]
     for one in content.targets:
         parts += [one.target, *one.rows, *one.findings, *(row["series"] for row in one.rows)]
+    for load in content.loads:
+        parts += [load.load, *load.points]
     for values in parts:
-        for name, value in values.items():
-            problem = _problem(value)
-            if problem:
-                raise BundleError(
-                    f"'{words(str(path))}' cannot be stored: {name} {problem}. A run writes no such value; the bundle "
-                    "was not added."
-                )
-
-
-def _problem(value: Any) -> str | None:
-    if isinstance(value, str):
-        if "\0" in value:
-            return "has a NUL character"
-        if not value.isascii() and any("\ud800" <= one <= "\udfff" for one in value):
-            return "is no valid text"
-    if isinstance(value, int) and abs(value) >= 1 << 63:
-        return f"is too large: {float(value):.3g}" if abs(value) < 10**300 else "is too large"
-    return None
+        check_storable(str(path), values)
 
 
 # --- from the values to the tables
@@ -376,7 +360,8 @@ def _store(database: Database, content: _Content) -> Ending:
         new = insert(tables.bundle).values({**content.bundle, **links}).on_conflict_do_nothing()
         number = connection.execute(new.returning(tables.bundle.c.number)).scalar()
         if number is None:
-            return _moved(connection, content)
+            number, ending = _known(connection, content)
+            return "filled" if _store_documents(connection, insert, content, number) else ending
         of = {"bundle": number}
         connection.execute(sa.insert(tables.manifest), [{**content.manifest, **of}])
         for table, some in ((tables.label, content.labels), (tables.ceiling, content.ceilings)):
@@ -384,7 +369,14 @@ def _store(database: Database, content: _Content) -> Ending:
                 connection.execute(sa.insert(table), [{**values, **of} for values in some])
         if content.targets:
             _store_targets(connection, insert, content, number)
+        _store_documents(connection, insert, content, number)
     return "added"
+
+
+def _store_documents(connection: sa.Connection, insert: Any, content: _Content, bundle: int) -> int:
+    """Insert the documents of other packages that the store does not have, and return their number."""
+    added = insert_loads(connection, insert, content.loads, bundle, content.bundle["created_s"])
+    return added + insert_fleets(connection, insert, content.fleets, bundle)
 
 
 def _store_targets(connection: sa.Connection, insert: Any, content: _Content, bundle: int) -> None:
@@ -466,11 +458,12 @@ def _renew(connection: sa.Connection, insert: Any, content: _Content, ids: Seque
         connection.execute(renewed, values)
 
 
-def _moved(connection: sa.Connection, content: _Content) -> Ending:
-    """Note where the folder of a stored bundle is now, if it is not at its place any more."""
+def _known(connection: sa.Connection, content: _Content) -> tuple[int, Ending]:
+    """The number of a stored bundle. Its folder is noted anew if it is not at its place any more."""
     bundle = tables.bundle
-    path = connection.execute(sa.select(bundle.c.path).where(bundle.c.id == content.seal)).scalar_one()
+    stored = sa.select(bundle.c.number, bundle.c.path).where(bundle.c.id == content.seal)
+    number, path = connection.execute(stored).one()
     if path == content.bundle["path"] or (Path(path) / MANIFEST).exists():
-        return "known"
-    connection.execute(sa.update(bundle).where(bundle.c.id == content.seal).values(path=content.bundle["path"]))
-    return "moved"
+        return number, "known"
+    connection.execute(sa.update(bundle).where(bundle.c.number == number).values(path=content.bundle["path"]))
+    return number, "moved"

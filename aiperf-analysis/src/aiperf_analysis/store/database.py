@@ -25,12 +25,13 @@ from aiperf_core.names import words
 ACCEPTED = "sqlite:///FILE, the path of a file, or postgresql://USER@HOST/NAME"
 
 VERSION_TABLE = "aiperf_version"
-NEWEST = 2  # revision
+NEWEST = 4  # revision
 
 BUSY_S = 30  # a writer waits as long for others
 CONNECT_S = 10
 _LOCK = 0x61697065  # of PostgreSQL, for those who upgrade; any fixed number
 _WRITES = "aiperf_writes"
+BINARY = "aiperf_binary"  # option of a statement: PostgreSQL sends numbers as such and not as text
 
 
 class StoreError(AiperfError):
@@ -149,7 +150,7 @@ def check_version(database: Database, found: int | None) -> None:
     if found is not None and found > NEWEST:
         raise StoreError(
             f"the store {database.name} has version {found}, and this aiperf-analysis knows versions up to {NEWEST}. "
-            "Upgrade: pip install --upgrade aiperf-analysis"
+            "Upgrade aiperf-analysis."
         )
 
 
@@ -199,6 +200,7 @@ def _connected(text: str) -> Iterator[Database]:
         sa.event.listen(engine, "begin", _begin_sqlite)
     else:
         sa.event.listen(engine, "connect", _set_up_postgresql)
+        sa.event.listen(engine, "before_cursor_execute", _set_format)
     try:
         yield Database(engine)
     finally:
@@ -220,6 +222,11 @@ def _set_up_postgresql(connection: Any, _: object) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"SET lock_timeout = '{BUSY_S}s'")
     connection.commit()
+
+
+def _set_format(_: sa.Connection, cursor: Any, __: str, ___: Any, context: Any, ____: bool) -> None:
+    if context is not None and context.execution_options.get(BINARY):
+        cursor.format = 1  # psycopg.pq.Format.BINARY
 
 
 def _file(database: Database) -> Path:

@@ -51,11 +51,30 @@ _QUERIES: dict[str, "sa.Select[Any]"] = {
             tables.bundle, tables.bundle.c.number == tables.target.c.bundle
         )
     ),
+    "loads": sa.select(_SEAL, *_without(tables.load, "id", "bundle", "data"))
+    .join_from(tables.load, tables.bundle)
+    .order_by(tables.load.c.id),
+    "load_points": sa.select(
+        _SEAL,
+        tables.load.c.name.label("load"),
+        tables.load_point.c.name.label("point"),
+        tables.load.c.origin,
+        *_without(tables.load_point, "load", "bundle", "name"),
+    )
+    .select_from(
+        tables.load_point.join(tables.load, tables.load.c.id == tables.load_point.c.load).join(
+            tables.bundle, tables.bundle.c.number == tables.load_point.c.bundle
+        )
+    )
+    .order_by(tables.load_point.c.load, tables.load_point.c.position),
+    "fleets": sa.select(_SEAL, *_without(tables.fleet, "id", "bundle", "data"))
+    .join_from(tables.fleet, tables.bundle)
+    .order_by(tables.fleet.c.id),
 }
 
 
 def export(database: Database, folder: Path) -> dict[str, int]:
-    """Write a file `NAME.parquet` for each of bundles, labels, machines, software, ceilings, rows and findings.
+    """Write a file `NAME.parquet` for each of `_QUERIES`: bundles, rows, points of loads, and what belongs to them.
 
     folder: new or empty. It is filled as a whole or not at all.
 

@@ -4,8 +4,12 @@ Times of day are seconds since 1970 (`created_s`). All figures are in SI units, 
 byte on every engine, so that SQLite and PostgreSQL give rows in the same order.
 """
 
+from collections.abc import Iterable
+
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
+
+from aiperf_analysis.load_documents import LATENCIES, PERCENTILES
 
 METADATA = sa.MetaData()
 
@@ -30,14 +34,30 @@ POINT = (
 )
 # Work of a target, as its problem declares it.
 WORK = ("bytes_read", "bytes_written", "flops", "tokens", "wire_bytes")
+# Of a point of a load, under the names of their fields: figures, those with an interval, and percentiles of latencies,
+# such as `ttft_s_p999`.
+LOAD_FIGURES = (
+    "good_tokens_per_s",
+    "input_tokens_per_s",
+    "output_tokens_per_s",
+    "in_flight",
+    "residence_s",
+    "queued_p99_s",
+)
+LOAD_ESTIMATES = ("goodput_per_s", "goodput_share", "user_tokens_per_s")
+LOAD_PERCENTILES = {f"{name}_{share.replace('.', '')}": (name, share) for name in LATENCIES for share in PERCENTILES}
 
 
 def _table(name: str, *items: "sa.Column[object] | sa.Constraint | sa.Index", rowid: bool = True) -> sa.Table:
     return sa.Table(name, METADATA, *items, sqlite_strict=True, sqlite_with_rowid=rowid)
 
 
-def _figures(names: tuple[str, ...]) -> list["sa.Column[object]"]:
+def _figures(names: Iterable[str]) -> list["sa.Column[object]"]:
     return [sa.Column(name, REAL) for name in names]
+
+
+def _estimates(names: Iterable[str]) -> list["sa.Column[object]"]:
+    return _figures(f"{name}{end}" for name in names for end in ("", "_low", "_high"))
 
 
 machine = _table(
@@ -163,7 +183,7 @@ row = _table(
     sa.Column("builds_on", TEXT),
     sa.Column("mechanisms", TEXT),  # JSON; null for none
     sa.Column("source", TEXT),  # SHA-256 of the target's module
-    *_figures(tuple(f"{name}{end}" for name in ESTIMATES for end in ("", "_low", "_high"))),
+    *_estimates(ESTIMATES),
     *_figures(FIGURES),
     sa.Column("bound", TEXT),
     sa.Column("light_fraction", REAL),
@@ -224,4 +244,74 @@ tombstone = _table(
     sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
     sa.Column("pruned_s", REAL, nullable=False),
     sa.Column("rule", TEXT, nullable=False),
+)
+
+# Since revision 3: loads on servers, of documents of kind `load`.
+load = _table(
+    "load",
+    sa.Column("id", WHOLE, primary_key=True),
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), nullable=False),
+    sa.Column("name", TEXT, nullable=False),
+    sa.Column("created", TEXT, nullable=False),  # as the document has it
+    sa.Column("mode", TEXT, nullable=False),
+    sa.Column("origin", TEXT, nullable=False),  # the tool that measured
+    sa.Column("complete", FLAG, nullable=False),
+    sa.Column("met", REAL),  # the share of good requests that the capacity keeps
+    *_estimates(("capacity_per_s", "knee_per_s")),
+    sa.Column("data", BYTES, nullable=False),  # the bytes of the document, compressed by zlib
+    sa.UniqueConstraint("bundle", "name", name="load_of_bundle"),
+)
+
+# Since revision 4: fleets, of documents of kind `fleet`. Their bundles have the label `fleet`.
+fleet = _table(
+    "fleet",
+    sa.Column("id", WHOLE, primary_key=True),
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), nullable=False),
+    sa.Column("name", TEXT, nullable=False),
+    sa.Column("created", TEXT, nullable=False),  # as the document has it
+    sa.Column("label", TEXT, nullable=False),  # of its bundles
+    sa.Column("engine", TEXT, nullable=False),
+    sa.Column("state", TEXT, nullable=False),
+    sa.Column("tasks", WHOLE, nullable=False),
+    sa.Column("bundles", WHOLE, nullable=False),  # of the tasks
+    sa.Column("slow", TEXT, nullable=False),  # JSON: the names of the slow machines
+    sa.Column("data", BYTES, nullable=False),  # the bytes of the document, compressed by zlib
+    sa.UniqueConstraint("bundle", "name", name="fleet_of_bundle"),
+)
+
+load_point = _table(
+    "load_point",
+    sa.Column("load", WHOLE, sa.ForeignKey("load.id"), primary_key=True),
+    sa.Column("name", TEXT, primary_key=True),
+    sa.Column("position", WHOLE, nullable=False),
+    sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), nullable=False),
+    sa.Column("created_s", REAL, nullable=False),  # of the bundle
+    sa.Column("started", TEXT, nullable=False),
+    sa.Column("complete", FLAG, nullable=False),
+    sa.Column("trusted", FLAG, nullable=False),
+    sa.Column("state", TEXT, nullable=False),
+    sa.Column("reasons", TEXT),  # JSON; null for none
+    sa.Column("url", TEXT, nullable=False),
+    sa.Column("endpoint", TEXT, nullable=False),
+    sa.Column("model", TEXT, nullable=False),
+    sa.Column("arrivals", TEXT, nullable=False),
+    sa.Column("rate_per_s", REAL),
+    sa.Column("burstiness", REAL),
+    sa.Column("clients", WHOLE),
+    sa.Column("input_low", WHOLE, nullable=False),  # tokens of a prompt, from the fewest to the most
+    sa.Column("input_high", WHOLE, nullable=False),
+    sa.Column("output_low", WHOLE, nullable=False),
+    sa.Column("output_high", WHOLE, nullable=False),
+    *_figures(("limit_ttft_s", "limit_tpot_s", "limit_e2e_s", "limit_gap_s")),
+    sa.Column("requests", WHOLE, nullable=False),
+    sa.Column("outcomes", TEXT, nullable=False),  # JSON: the number of each kind of end; adds up to `requests`
+    sa.Column("counted", WHOLE, nullable=False),
+    sa.Column("counted_outcomes", TEXT, nullable=False),
+    sa.Column("offered_per_s", REAL, nullable=False),
+    *_figures(("lateness_p99_s", "lateness_limit_s")),
+    *_figures(LOAD_FIGURES),
+    *_estimates(LOAD_ESTIMATES),
+    *_estimates(LOAD_PERCENTILES),
+    sa.Index("load_point_by_bundle", "bundle"),
+    rowid=False,
 )

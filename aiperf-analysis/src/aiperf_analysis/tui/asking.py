@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from attrs import evolve
@@ -11,12 +11,14 @@ from aiperf_analysis.cli.analyze import command_of, labels_of, options_from
 from aiperf_analysis.options import of_files
 from aiperf_analysis.result import Result
 from aiperf_analysis.selection import Selection
+from aiperf_analysis.sizes import analyzed
 from aiperf_analysis.tui.source import Source
 from aiperf_core.analysis import Analysis
 from aiperf_core.contributions import Installed
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 
+Found = TypeVar("Found")
 # Options of the command that say where a result goes, or where rows come from: a screen decides that itself.
 REFUSED = {"out": "--out", "as_json": "--json", "db": "--db", "bundles": "bundles"}
 
@@ -34,16 +36,13 @@ def ask(installed: Installed[Analysis], text: str, read: Callable[[], Selection]
     values = parsed(record, text)
     options = options_from(function, values)
     if of_files(function):
-        return _called(installed, function, list(values["files"]), options)
-    return _called(installed, function, _narrowed(read(), values), options)
+        of_named: Result = _own(installed, lambda: function(list(values["files"]), options))
+        return of_named
+    selection = _narrowed(read(), values)
+    return _own(installed, lambda: analyzed(function, selection, options))
 
 
-def _called(installed: Installed[Analysis], function: Callable[..., Any], taken: Any, options: Any) -> Result:
-    found: Result = _own(installed, lambda: function(taken, options))
-    return found
-
-
-def _own(installed: Installed[Analysis], call: Callable[[], Any]) -> Any:
+def _own(installed: Installed[Analysis], call: Callable[[], Found]) -> Found:
     """Call; an error in a package of others is told, and leaves the screens open."""
     try:
         return call()

@@ -24,7 +24,7 @@ from aiperf_core.cli.tables import BAD, COLORS, GOOD, OPEN
 from aiperf_core.names import words
 
 GAP = 2
-WIDEST, NARROWEST = 48, 16  # of a column of texts
+WIDEST, NARROWEST = 48, 16  # of a column of texts; wider where the screen has room
 LONG = 200  # characters of either end of a text that are looked at
 MEASURED = 200  # records that decide the width of a column of figures
 HEAD = "grid--head"
@@ -35,7 +35,7 @@ class Grid(ScrollView, can_focus=True):
     """A table. Posts `Highlighted` when the cursor moves, `Chosen` for Enter or a click on the cursor's line."""
 
     DEFAULT_CSS = """
-    Grid { height: 1fr; min-height: 3; }
+    Grid { height: 1fr; min-height: 3; scrollbar-gutter: stable; scrollbar-size-vertical: 1; }
     Grid > .grid--head { text-style: bold; color: $text-muted; }
     Grid > .grid--cursor { background: $surface-lighten-2; text-style: bold; }
     Grid:focus > .grid--cursor { background: $primary; color: $text; text-style: bold; }
@@ -119,9 +119,11 @@ class Grid(ScrollView, can_focus=True):
         before = self.record if same else None
         self._table, self.marked = table, set()
         self._order = self._order if same else None
-        self._texts = [_text_of(one) for one in table.records]
+        self._texts = [_text_of(one, table.columns) for one in table.records]
         self._arrange()
-        place = next((at for at, one in enumerate(self._shown) if before and _same(table.records[one], before)), 0)
+        place = next(
+            (at for at, one in enumerate(self._shown) if before and _same(table, table.records[one], before)), 0
+        )
         self._lay_out()
         self._go(place)
 
@@ -170,19 +172,29 @@ class Grid(ScrollView, can_focus=True):
 
     # --- layout
 
+    @property
+    def _room(self) -> Size:
+        """The size without scroll bars; `size` has them."""
+        return self.scrollable_content_region.size
+
     def on_resize(self) -> None:
-        """Fit the columns to the new width."""
+        """Fit the columns to the new width, and keep the cursor in sight."""
         self._lay_out()
-        self._go(self._cursor)
+        self._reveal()
 
     def _lay_out(self) -> None:
-        natural = [self._natural(one) for one in self._table.columns]
-        over = sum(natural) + GAP * len(natural) - max(1, self.size.width)
+        wanted = [self._natural(one) for one in self._table.columns]
+        natural = [min(WIDEST, one) for one in wanted]
+        over = sum(natural) + GAP * (len(natural) - 1) - max(1, self._room.width)
         texts = [at for at, column in enumerate(self._table.columns) if column.form == "text"]
         while over > 0 and (wide := [at for at in texts if natural[at] > NARROWEST]):
             longest = max(wide, key=lambda at: natural[at])
             natural[longest] -= 1
             over -= 1
+        for at in texts:  # what is left over goes to texts that would be cut off
+            more = max(0, min(wanted[at] - natural[at], -over))
+            natural[at] += more
+            over += more
         self._widths = natural
         self.virtual_size = Size(self._width, len(self._shown) + 1)
         self.refresh()
@@ -194,19 +206,19 @@ class Grid(ScrollView, can_focus=True):
             others = max(
                 (len(figures.whole(cell)) for cell in cells[:MEASURED] if not isinstance(cell, str)), default=0
             )
-            return max(cell_len(words(column.title)), min(WIDEST, max(longest, others)))
+            return max(cell_len(words(column.title)), longest, others)
         longest = max((cell_len(figures.whole(cell)) for cell in cells[:MEASURED]), default=0)
-        return max(cell_len(words(column.title)), min(WIDEST, longest))
+        return max(cell_len(words(column.title)), longest)
 
     @property
     def _width(self) -> int:
-        return sum(self._widths) + GAP * len(self._widths)
+        return sum(self._widths) + GAP * (len(self._widths) - 1)
 
     # --- drawing
 
     def render_line(self, y: int) -> Strip:
         """The head, or the line of a record. The first column stays when the others are moved sideways."""
-        width = self.size.width
+        width = self._room.width
         if not self._table.columns:
             return Strip.blank(width, self.rich_style)
         if y == 0:
@@ -233,27 +245,40 @@ class Grid(ScrollView, can_focus=True):
         base = self.rich_style
         style = base + self.get_component_rich_style(style_name) if style_name else base
         segments: list[Segment] = []
+        begin = self._widths[0] + GAP  # of the columns that move
+        at = 0
         for column, text, wide in zip(self._table.columns, cells, self._widths, strict=True):
-            shown = _fitted(text, wide, right=column.form == "figure", name=not segments and style_name != HEAD)
-            color = COLORS.get(text.split(" ", 1)[0]) if column.form == "verdict" and style_name is None else None
-            own: Style = base + self.get_component_rich_style(STYLES[color]) if color else style
-            segments += [Segment(shown, own), Segment(" " * GAP, style)]
-        first = Strip(segments[:2])
-        left = self.scroll_offset.x
-        rest = Strip(segments[2:]).crop(left, left + max(0, width - first.cell_length))
-        return Strip.join([first, rest]).adjust_cell_length(width, style)
+            place = max(at, begin) if segments else 0
+            room = min(at + wide, width) - place
+            if room > 0:
+                is_cut = at < place or room < wide
+                if is_cut and (at < place or column.form == "figure"):
+                    text = "…"  # a part of a figure would read as another
+                is_name = not segments and style_name != HEAD
+                shown = _fitted(text, room, right=column.form == "figure" and not is_cut, name=is_name)
+                color = COLORS.get(text.split(" ", 1)[0]) if column.form == "verdict" and style_name is None else None
+                own: Style = base + self.get_component_rich_style(STYLES[color]) if color else style
+                segments += [Segment(shown, own), Segment(" " * GAP, style)]
+            at += wide + GAP
+            if at == begin:
+                at -= self.scroll_offset.x
+        return Strip(segments).adjust_cell_length(width, style)
 
     # --- moving
 
     def _go(self, place: int) -> None:
         self._cursor = min(max(0, place), max(0, len(self._shown) - 1))
-        top, room = self.scroll_offset.y, max(1, self.size.height - 1 - self.show_horizontal_scrollbar)
+        self._reveal()
+        self.refresh()
+        self.post_message(self.Highlighted(self.record))
+
+    def _reveal(self) -> None:
+        """Scroll as far as the cursor needs."""
+        top, room = self.scroll_offset.y, max(1, self._room.height - 1)
         if self._cursor < top:
             self.scroll_to(y=self._cursor, animate=False, force=True, immediate=True)
         elif self._cursor >= top + room:
             self.scroll_to(y=self._cursor - room + 1, animate=False, force=True, immediate=True)
-        self.refresh()
-        self.post_message(self.Highlighted(self.record))
 
     def action_move(self, by: int) -> None:
         """Move the cursor by lines."""
@@ -261,16 +286,20 @@ class Grid(ScrollView, can_focus=True):
 
     def action_page(self, by: int) -> None:
         """Move the cursor by pages."""
-        self._go(self._cursor + by * max(1, self.size.height - 2))
+        self._go(self._cursor + by * max(1, self._room.height - 2))
 
     def action_end(self, which: int) -> None:
         """Move the cursor to the first or the last record."""
         self._go(0 if which < 0 else len(self._shown) - 1)
 
     def action_sideways(self, by: int) -> None:
-        """Show further columns."""
-        self.scroll_to(x=self.scroll_offset.x + by * 8, animate=False, force=True, immediate=True)
-        self.refresh()
+        """Show further columns: the next, or the one before, becomes the first beside the names."""
+        begins = [sum(self._widths[1:at]) + GAP * (at - 1) for at in range(1, len(self._widths))]
+        here = self.scroll_offset.x
+        beyond = [one for one in begins if one > here] if by > 0 else [one for one in reversed(begins) if one < here]
+        if beyond:
+            self.scroll_to(x=beyond[0], animate=False, force=True, immediate=True)
+            self.refresh()
 
     def action_choose(self) -> None:
         """Open the record under the cursor."""
@@ -299,13 +328,14 @@ def _fitted(text: str, width: int, *, right: bool, name: bool) -> str:
     return " " * (width - long) + text if right else text + " " * (width - long)
 
 
-def _text_of(record: Record) -> str:
-    """What the filter looks at: the texts of a record, not its figures."""
-    return "\n".join(cell for cell in record.cells.values() if isinstance(cell, str)).lower()
+def _text_of(record: Record, columns: Sequence[Column]) -> str:
+    """What the filter looks at: the texts of a record that are shown, not its figures."""
+    cells = [record.cells.get(one.key) for one in columns]
+    return "\n".join(cell for cell in cells if isinstance(cell, str)).lower()
 
 
-def _same(one: Record, other: Record) -> bool:
-    return one.origins == other.origins and _text_of(one) == _text_of(other)
+def _same(table: Table, one: Record, other: Record) -> bool:
+    return one.origins == other.origins and _text_of(one, table.columns) == _text_of(other, table.columns)
 
 
 def _sortable(cell: Cell) -> tuple[int, float, str] | None:

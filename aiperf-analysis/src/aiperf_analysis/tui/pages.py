@@ -15,6 +15,7 @@ from aiperf_analysis.result import (
     figure,
 )
 from aiperf_analysis.selection import Entry, Measured, Selection
+from aiperf_analysis.sizes import told_apart
 from aiperf_analysis.tui.source import name_of, run_of
 from aiperf_core import units
 from aiperf_core.errors import AiperfError
@@ -31,6 +32,7 @@ _RUN_COLUMNS = [
     Column("refused", "left out", "figure"),
     Column("ended", "ended"),
     Column("device", "machine"),
+    Column("exit", "exit code", "figure"),
     Column("labels", "labels"),
 ]
 ROW_COLUMNS = [
@@ -71,6 +73,7 @@ def _run_record(run: Measured, entries: Sequence[Entry]) -> Record:
         "rows": len(entries),
         "refused": sum(not one.believed for one in entries),
         "ended": ended(run.manifest),
+        "exit": run.manifest.exit_code,
         "device": device_of(run.manifest),
         "labels": " ".join(f"{name}={value}" for name, value in sorted(run.manifest.labels.items())),
     }
@@ -81,7 +84,7 @@ def ended(manifest: Manifest) -> str:
     """How a run ended."""
     if manifest.exit_code is None:
         return "running or killed"
-    return f"{'complete' if manifest.complete else 'interrupted'}, {manifest.exit_code}"
+    return "complete" if manifest.complete else "interrupted"
 
 
 def device_of(manifest: Manifest) -> str:
@@ -98,7 +101,7 @@ def rows(selection: Selection) -> Result:
     entries = sorted(selection.every, key=lambda one: place[id(one.run)])
     columns = [*ROW_COLUMNS, Column("run", "run")]
     records = [row_record(one, run=name_of(one.run)) for one in entries]
-    return Result(
+    found = Result(
         analysis="rows",
         title="Rows of all runs",
         summary=[_verdicts(entries)],
@@ -106,12 +109,14 @@ def rows(selection: Selection) -> Result:
         left_out=selection.left_out,
         sources=selection.sources,
     )
+    return told_apart(found, selection.every)
 
 
 def run(selection: Selection, bundle: str) -> Result:
     """A run: its rows, where and how they were measured, and what was skipped. Raises AiperfError where it is gone."""
     found = run_of(selection, bundle)
     manifest, entries = found.manifest, [one for one in selection.every if one.run is found]
+    code = "" if manifest.exit_code is None else f", exit code {manifest.exit_code}"
     skipped = [LeftOut(one.target, one.verdict.value, one.reason) for one in manifest.skipped]
     refused = [
         LeftOut(one.name, one.row.verdict.value, one.row.reason or "", one.origin)
@@ -133,7 +138,7 @@ def run(selection: Selection, bundle: str) -> Result:
     return Result(
         analysis="run",
         title=f"Run {name_of(found)}",
-        summary=[f"{_verdicts(entries)} Began {manifest.created[:19].replace('T', ' ')}, {ended(manifest)}."],
+        summary=[f"{_verdicts(entries)} Began {manifest.created[:19].replace('T', ' ')}, {ended(manifest)}{code}."],
         tables=[
             Table("rows", "rows", ROW_COLUMNS, [row_record(one) for one in entries]),
             Table("facts", "machine and software", [Column("what", "what"), Column("value", "value")], _facts(found)),
@@ -281,9 +286,8 @@ def comparison(selection: Selection, left: str, right: str) -> Result:
         )
         for one in compared
     ]
-    columns = [Column("row", "row"), Column("verdict", "verdict", "verdict"),
-               Column("left", "left", "figure"), Column("right", "right", "figure"),
-               Column("ratio", "ratio", "figure")]  # fmt: skip
+    columns = [Column("row", "row"), Column("verdict", "verdict", "verdict"), Column("ratio", "ratio", "figure"),
+               Column("left", "left", "figure"), Column("right", "right", "figure")]  # fmt: skip
     differ = [Record({"what": one.what, "left": one.left or "-", "right": one.right or "-"})
               for one in found.differences]  # fmt: skip
     return Result(

@@ -5,6 +5,7 @@ plain: ASCII only, for terminals without UTF-8 and for pipes.
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from rich.cells import set_cell_size
@@ -46,7 +47,9 @@ def drawn(drawing: Drawing, width: int, height: int, *, plain: bool = False) -> 
     """A picture with its message, axes and legend."""
     pictures = {"lines": plane, "scatter": plane, "flame": lanes, "timeline": lanes}
     picture = pictures.get(drawing.kind, bars)
-    return [words(drawing.title), words(drawing.message), "", *picture(drawing, width, height, plain=plain)]
+    # A message may begin with the title.
+    heads = [drawing.message] if drawing.message.startswith(drawing.title) else [drawing.title, drawing.message]
+    return [*map(words, heads), "", *picture(drawing, width, height, plain=plain)]
 
 
 def bars(drawing: Drawing, width: int, height: int, *, plain: bool = False) -> list[str]:
@@ -101,8 +104,14 @@ def plane(drawing: Drawing, width: int, height: int, *, plain: bool = False) -> 
     columns, rows = max(10, width - gutter - 2), max(4, height)
     wall, corner, floor = ("|", "+", "-") if plain else ("│", "└", "─")
     canvas = [[" "] * columns for _ in range(rows)]
-    marks = []
+    marks: list[tuple[int, int, str]] = []
+    dot = "." if plain else "·"
+    for series in drawing.series:
+        if series.joined:
+            _join([_at(one, drawing, across, upward, columns, rows) for of, one in kept if of is series], canvas, dot)
     for series, one in kept:
+        if _is_line(series):
+            continue
         left, x, right = (_place(at, *across, columns, drawing.x.log) for at in _three(one.x))
         low, y, high = (rows - 1 - _place(at, *upward, rows, drawing.y.log) for at in _three(one.y))
         for column in range(left, right + 1):
@@ -116,7 +125,11 @@ def plane(drawing: Drawing, width: int, height: int, *, plain: bool = False) -> 
     lines = [f"{head:>{gutter}} {wall}{''.join(row)}" for head, row in zip(heads, canvas, strict=True)]
     ends = [_number(one, drawing.x) for one in across]
     between = " " * max(1, columns - len(ends[0]) - len(ends[1]))
-    legend = [f"{_mark(drawing.series, one)} {words(one.name)}" for one in drawing.series if one.points]
+    legend = [
+        f"{dot if _is_line(one) else _mark(drawing.series, one)} {words(one.name)}"
+        for one in drawing.series
+        if one.points
+    ]
     return [
         *lines,
         f"{'':>{gutter}} {corner}{floor * columns}",
@@ -124,6 +137,28 @@ def plane(drawing: Drawing, width: int, height: int, *, plain: bool = False) -> 
         f"across: {_axis(drawing.x)}; up: {_axis(drawing.y)}",
         *(legend[:12] if len(legend) > 1 else []),
     ]
+
+
+def _is_line(series: Series) -> bool:
+    """Whether a series is a line without marks, such as a level or a fit."""
+    return series.joined and all(one.mark == "fit" for one in series.points)
+
+
+def _at(
+    point: Point, drawing: Drawing, across: tuple[float, float], upward: tuple[float, float], columns: int, rows: int
+) -> tuple[int, int]:
+    """The cell of a point: its row and its column."""
+    x = _place(_three(point.x)[1], *across, columns, drawing.x.log)
+    return rows - 1 - _place(_three(point.y)[1], *upward, rows, drawing.y.log), x
+
+
+def _join(places: Sequence[tuple[int, int]], canvas: list[list[str]], dot: str) -> None:
+    """Draw straight lines from each cell to the next."""
+    for (row, column), (last_row, last_column) in pairwise(places):
+        steps = max(abs(last_row - row), abs(last_column - column), 1)
+        for step in range(steps + 1):
+            share = step / steps
+            canvas[round(row + share * (last_row - row))][round(column + share * (last_column - column))] = dot
 
 
 def _number(value: float, axis: Axis) -> str:

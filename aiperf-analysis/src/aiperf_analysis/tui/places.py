@@ -11,11 +11,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
+from aiperf_analysis import sizes
 from aiperf_analysis.result import Record, Result
 from aiperf_analysis.tui.grid import Grid
 from aiperf_analysis.tui.records import record_lines
 from aiperf_analysis.tui.screen import ResultScreen
-from aiperf_core import units
 from aiperf_core.analysis import Analysis
 from aiperf_core.contributions import Installed
 from aiperf_core.names import words
@@ -180,9 +180,9 @@ class LiveScreen(ResultScreen):
 
     def make(self, selection: Reader) -> Result:
         """The runs."""
-        from aiperf_analysis.tui.running import running
+        from aiperf_analysis.live.shown import every
 
-        return running()
+        return every()
 
 
 class AnalysesScreen(ResultScreen):
@@ -254,10 +254,9 @@ def row_lines(entry: "Entry", width: int, *, plain: bool) -> list[str]:
     record = pages.row_record(entry)
     told = [f"verdict: {entry.row.verdict.value}{f' ({words(entry.row.reason)})' if entry.row.reason else ''}"]
     told += [words(entry.result.summary), words(entry.row.why or "")]
-    params = " ".join(f"{name}={units.parameter(value)}" for name, value in entry.result.problem.params.items())
-    told += [f"sizes: {words(params) or 'none'}; clock {entry.result.clock}, cache {entry.result.cache}"]
+    told += [f"sizes: {words(sizes.size_of(entry) or 'none')}; clock {entry.result.clock}, cache {entry.result.cache}"]
     told += [f"run: {words(entry.run.path)}", ""]
-    told += record_lines(pages.ROW_COLUMNS, record)
+    told += record_lines([one for one in pages.ROW_COLUMNS if one.key not in ("row", "verdict")], record)
     told += ["", *samples.lines(entry, width, plain=plain), ""]
     told += [f"{one.severity} {words(one.issue)}: {words(one.message)}" for one in entry.row.findings]
     return [one for number, one in enumerate(told) if one or number > 5]

@@ -10,11 +10,12 @@ from textual.containers import VerticalScroll
 from textual.events import Key
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
 from aiperf_analysis.result import Record, Result
 from aiperf_analysis.tui.grid import Grid
+from aiperf_analysis.tui.keys import Keys
 from aiperf_analysis.tui.records import record_lines
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
@@ -68,7 +69,7 @@ class TextScreen(AppScreen):
         yield Static(self.headline(self._head), id="title", markup=False)
         with VerticalScroll(id="lines"):
             yield Static("reading ...", id="text", markup=False)
-        yield Footer(compact=True, show_command_palette=False)
+        yield Keys()
 
     def on_mount(self) -> None:
         """Take the keys."""
@@ -110,7 +111,7 @@ class ResultScreen(AppScreen):
     ResultScreen #about { height: 1; padding: 0 1; color: $text-muted; }
     ResultScreen #detail { height: auto; max-height: 9; padding: 0 1; border-top: solid $primary; }
     ResultScreen Input { padding: 0 1; background: $surface-lighten-1; }
-    ResultScreen Grid { padding: 0 1; }
+    ResultScreen Grid { padding: 0 0 0 1; }
     """
     title_of: ClassVar[str] = ""
 
@@ -147,7 +148,7 @@ class ResultScreen(AppScreen):
             self.app.push_screen(TextScreen("record", lambda _: self.told(record)))
 
     def more(self, record: Record, width: int) -> list[str]:
-        """Further lines about a record; called in a thread, may read files. Empty for none."""
+        """Details of a record instead of its cells; called in a thread, may read files. Empty for none."""
         return []
 
     # --- parts
@@ -160,7 +161,7 @@ class ResultScreen(AppScreen):
         yield Input(placeholder="words that a record contains", id="filter", compact=True, select_on_focus=False)
         yield Grid()
         yield Static("", id="detail", markup=False)
-        yield Footer(compact=True, show_command_palette=False)
+        yield Keys()
 
     def on_mount(self) -> None:
         """Read."""
@@ -225,30 +226,38 @@ class ResultScreen(AppScreen):
     # --- details of the record under the cursor
 
     def on_grid_highlighted(self, message: Grid.Highlighted) -> None:
-        """Show what the table cuts off, and read more about the record."""
+        """Tell which records are shown, and read the details."""
         self._about()
-        detail = self.query_one("#detail", Static)
-        detail.display = message.record is not None and self.result is not None
-        if (record := message.record) is None or self.result is None:
+        self._read_details(message.record)
+
+    def on_resize(self) -> None:
+        """Read the details for the new width."""
+        self._read_details(self.query_one(Grid).record)
+
+    def _read_details(self, record: Record | None) -> None:
+        """Make the details in a thread. Those that are shown stay until then, so that the table keeps its height."""
+        if record is None or self.result is None:
+            self.query_one("#detail").display = False
             return
-        detail.update("; ".join(self.told(record)))
-        width = max(20, self.size.width - 4)
-        self.run_worker(lambda: self._detail(record, width), thread=True, exclusive=True, group="detail")
+        told, width = self.told(record), max(20, self.size.width - 4)
+        self.run_worker(lambda: self._detail(record, told, width), thread=True, exclusive=True, group="detail")
 
     def told(self, record: Record) -> list[str]:
         """A record as lines: each cell with its title, its interval and why it has no value."""
         columns = self.result.tables[self._table].columns if self.result and self.result.tables else []
         return record_lines(columns, record)
 
-    def _detail(self, record: Record, width: int) -> None:
-        lines = self.more(record, width)
-        if lines and not get_current_worker().is_cancelled:
+    def _detail(self, record: Record, told: list[str], width: int) -> None:
+        lines = self.more(record, width) or ["; ".join(told)]
+        if not get_current_worker().is_cancelled:
             self.post_message(self.Detailed(record, lines))
 
     def on_result_screen_detailed(self, message: Detailed) -> None:
-        """Show what was read, if the cursor is still there."""
+        """Show them, if the cursor is still there."""
         if self.query_one(Grid).record is message.record:
-            self.query_one("#detail", Static).update("\n".join(message.lines))
+            detail = self.query_one("#detail", Static)
+            detail.display = True
+            detail.update("\n".join(message.lines))
 
     def on_grid_chosen(self, message: Grid.Chosen) -> None:
         """Open a record."""

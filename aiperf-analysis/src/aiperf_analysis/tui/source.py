@@ -10,14 +10,16 @@ from aiperf_core.names import words
 
 if TYPE_CHECKING:
     from aiperf_analysis.selection import Measured, Selection
+    from aiperf_analysis.sources.source import FolderSource, StoreSource
 
 
 @frozen
 class Source:
-    """A folder, or a store by its URL, which then wins."""
+    """A folder, or a store by its URL, which then wins. It lists and reads as the dashboard does."""
 
     folder: Path
     url: str | None = field(default=None, repr=False)  # it may hold a password
+    _shared: list["FolderSource | StoreSource"] = field(factory=list, init=False, repr=False, eq=False)
 
     @property
     def name(self) -> str:
@@ -34,19 +36,23 @@ class Source:
         return ("--in", str(self.folder)) if self.url is None else ("--db", self.name)
 
     def read(self) -> "Selection":
-        """All rows. Raises AiperfError where the folder or the store cannot be read, or holds nothing."""
-        if self.url is not None:
-            from aiperf_analysis.store.reading import select as select_stored
+        """All rows; a bundle is read again only where it changed.
 
-            return select_stored(self.url)
-        from aiperf_analysis.selection import select
+        Raises AiperfError where the folder or the store cannot be read, or holds nothing.
+        """
+        from aiperf_analysis.selection import without_bundles
+        from aiperf_analysis.sources.source import FolderSource, StoreSource
 
-        try:
-            return select(folder=self.folder)
-        except OSError as error:
-            raise AiperfError(
-                f"'{self.name}' cannot be read: {error.strerror or error}. Restore the folder, then read it again."
-            ) from error
+        if not self._shared:
+            self._shared.append(FolderSource(self.folder) if self.url is None else StoreSource(self.url))
+        shared = self._shared[0]
+        shared.forget()
+        if self.url is None and not self.folder.exists():
+            raise without_bundles(self.folder)
+        found = shared.selection()
+        if self.url is None and not found.runs and not found.unreadable:
+            raise without_bundles(self.folder)
+        return found
 
 
 def run_of(selection: "Selection", bundle: str) -> "Measured":

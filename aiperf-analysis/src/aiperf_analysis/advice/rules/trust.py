@@ -194,8 +194,8 @@ RULES = (
     Rule(
         name="row.inconclusive",
         fact="The interval of the speedup contains both a gain and none.",
-        advice="Measure with the sampling budget times the factor beside (--budget). The factor is a guess from the "
-        "present width; a factor above 100 asks for a quieter machine instead.",
+        advice="Measure with the sampling budget times the factor of the evidence (--budget). The factor is a guess "
+        "from the present width; a factor above 100 asks for a quieter machine instead.",
         find=_inconclusive,
     ),
     Rule(

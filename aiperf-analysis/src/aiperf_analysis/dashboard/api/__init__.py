@@ -9,6 +9,7 @@ from aiperf_analysis.dashboard import problems
 from aiperf_analysis.dashboard.api.paging import DEFAULT, MOST
 from aiperf_analysis.dashboard.asked import Answer, Asked
 from aiperf_analysis.dashboard.registry import Endpoint, Parameter, analyses
+from aiperf_analysis.history.series import METRICS
 from aiperf_analysis.result import Result, document
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
@@ -22,7 +23,7 @@ ADDED = {
     "type": "object",
     "properties": {
         "id": {"type": "string"},
-        "ending": {"enum": ["added", "known", "moved"]},
+        "ending": {"enum": ["added", "known", "moved", "filled"]},
         "name": {"type": "string"},
     },
     "required": ["id", "ending", "name"],
@@ -80,6 +81,7 @@ def _endpoint(path: str, name: str, summary: str, load: str, *parameters: Parame
     )
 
 
+LIVE_ID = _id("The name of a run that goes on: `run` of the list.")
 RUN_ID = _id("The id of a run: the seal of its bundle.")
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
@@ -129,9 +131,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _endpoint(
         "/series/{key}",
         "series",
-        "The points of a series in the order of time.",
+        "The points of a series in the order of time, and its steps.",
         "results:series",
         Parameter(name="key", about="The key of the series.", place="path", required=True),
+        Parameter(name="metric", about="The figure of the steps.", schema={"enum": list(METRICS), "default": "time"}),
         *PAGING,
     ),
     _endpoint(
@@ -147,10 +150,30 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _endpoint("/profiles", "profiles", "The profiles in the bundles.", "pages.profiles:every", *FILTERS),
     _endpoint("/machines", "machines", "The machines of the runs.", "pages.machines:every", *FILTERS),
     _endpoint("/machines/{id}", "machine", "A machine and its ceilings.", "pages.machines:one", _id("Of the machine.")),
+    _endpoint("/live", "live", "The runs of this machine that go on, or ended a few minutes ago.", "pages.live:every"),
+    _endpoint("/live/{id}", "live-run", "The state of a run that goes on.", "pages.live:one", LIVE_ID),
+    Endpoint(
+        path="/live/{id}/events",
+        name="live-events",
+        summary="The states of a run as server-sent events, to its end. The header Last-Event-ID resumes.",
+        load=f"{_HERE.removesuffix('api')}pages.live:events",
+        parameters=(
+            LIVE_ID,
+            Parameter(
+                name="after",
+                about="Only states after this event.",
+                schema={"type": "string", "pattern": "^[0-9]{1,15}$"},
+            ),
+        ),
+        schema={"type": "string"},
+        media="text/event-stream",
+    ),
     _endpoint("/traces", "traces", "The traces below the folder of the results.", "pages.traces:every"),
     _endpoint("/traces/{id}", "trace", "Where the time of a trace goes.", "pages.traces:one", _id("Of the trace.")),
     _endpoint("/loads", "loads", "The loads on servers.", "pages.loads:every"),
     _endpoint("/loads/{id}", "load", "A load on a server.", "pages.loads:one", _id("Of the load.")),
+    _endpoint("/fleets", "fleets", "The fleets of machines.", "pages.fleets:every"),
+    _endpoint("/fleets/{id}", "fleet", "A fleet of machines.", "pages.fleets:one", _id("Of the fleet.")),
     _endpoint(
         "/checklist",
         "checklist",

@@ -2,18 +2,21 @@
 
 from attrs import evolve
 
+from aiperf_analysis import sizes
 from aiperf_analysis.dashboard import filters
 from aiperf_analysis.dashboard.api.paging import part
-from aiperf_analysis.dashboard.asked import Asked, NotFoundError
+from aiperf_analysis.dashboard.asked import Asked
 from aiperf_analysis.dashboard.pages import overview as overview_page
 from aiperf_analysis.dashboard.pages import rows as rows_page
 from aiperf_analysis.dashboard.pages import runs as runs_page
 from aiperf_analysis.dashboard.pages import samples as samples_page
-from aiperf_analysis.dashboard.source import id_of, run_of
+from aiperf_analysis.dashboard.pages import series as series_page
+from aiperf_analysis.dashboard.pages import steps as steps_page
 from aiperf_analysis.result import Cell, Column, Origin, Record, Result, Table, figure
 from aiperf_analysis.selection import Entry
+from aiperf_analysis.sources.courses import RunCourse
+from aiperf_analysis.sources.source import id_of, run_of
 from aiperf_core import units
-from aiperf_core.names import words
 from aiperf_core.results import structure
 
 
@@ -46,7 +49,7 @@ def bundles(asked: Asked) -> Result:
 
 def bundle(asked: Asked) -> Result:
     """A run: its rows, and its manifest in `details`."""
-    selection = asked.site.source.selection()
+    selection = asked.site.source.of_run(asked.path["id"])
     run = run_of(selection, asked.path["id"])
     own = [one for one in selection.every if one.run is run]
     return Result(
@@ -127,7 +130,7 @@ def series_list(asked: Asked) -> Result:
             "row": key.implementation,
             "class": key.hardware,
             "device": key.device,
-            "params": " ".join(f"{name}={units.parameter(value)}" for name, value in key.params),
+            "params": sizes.text_of(dict(key.params)),
             "runs": len(entries),
         }
         records.append(Record(cells, [entries[-1].origin]))
@@ -142,23 +145,21 @@ def series_list(asked: Asked) -> Result:
 
 
 def series(asked: Asked) -> Result:
-    """The points of a series in the order of time."""
-    wanted = asked.path["key"]
-    for key, entries in asked.site.source.selection().series().items():
-        if key.digest == wanted:
-            shown = part(asked, len(entries))
-            return Result(
-                analysis="series",
-                title=f"{key.target}:{key.implementation} on {key.hardware}",
-                summary=[f"{units.plural('run', len(entries))} in the order of time."],
-                options={"key": wanted},
-                tables=[_points(entries[shown.start : shown.stop])],
-                details=shown.details,
-            )
-    raise NotFoundError(f"'{words(wanted[:80])}' is the key of no series here. The series: /api/v1/series")
+    """The points of a series in the order of time, and the steps of one of its figures."""
+    found = asked.site.series(asked.path["key"])
+    shown = part(asked, len(found))
+    every, steps = series_page.of_metric(asked, found, series_page.metric_of(asked))
+    return Result(
+        analysis="series",
+        title=found.title,
+        summary=[f"{units.plural('run', len(found))} in the order of time.", steps.told],
+        options={"key": asked.path["key"], "metric": steps.metric.name},
+        tables=[_points(found, range(shown.start, shown.stop)), steps_page.table(steps, every)],
+        details=shown.details,
+    )
 
 
-def _points(entries: list[Entry]) -> Table:
+def _points(found: RunCourse, places: range) -> Table:
     columns = [
         Column("created", "run"),
         Column("commit", "commit"),
@@ -169,14 +170,14 @@ def _points(entries: list[Entry]) -> Table:
     records = [
         Record(
             {
-                "created": one.run.created,
-                "commit": one.run.manifest.git,
-                "verdict": one.row.verdict.value,
-                "time": figure(one.row.time_s, "s"),
-                "speedup": figure(one.row.speedup),
+                "created": found.created[at],
+                "commit": found.git[at],
+                "verdict": found.verdict[at],
+                "time": figure(found.figures["time"][at], "s"),
+                "speedup": figure(found.figures["speedup"][at]),
             },
-            [one.origin],
+            [Origin(found.bundle[at], found.key.target, found.key.implementation)],
         )
-        for one in entries
+        for at in places
     ]
     return Table("points", "Points", columns, records)

@@ -1,5 +1,7 @@
 """The pages: a file each, with a function `page(asked) -> View`."""
 
+from typing import Any
+
 from aiperf_analysis.dashboard.registry import ADVISE, COMPARE, MACHINES, RUNS, Page
 
 _HERE = "aiperf_analysis.dashboard.pages"
@@ -9,16 +11,24 @@ OF_FILES = ("trace", "trace-diff")
 ADVICE = ("recommend", "improvements", "coverage", "targets", "context")
 
 
-def _page(path: str, name: str, title: str, question: str, load: str, section: str = "", method: str = "GET") -> Page:
-    return Page(
-        path=path, name=name, title=title, question=question, load=f"{_HERE}.{load}", section=section, method=method
-    )
+def _page(path: str, name: str, title: str, question: str, load: str, section: str = "", **more: Any) -> Page:
+    return Page(path=path, name=name, title=title, question=question, load=f"{_HERE}.{load}", section=section, **more)
 
 
 PAGES: tuple[Page, ...] = (
     _page(
         "/", "overview", "Overview", "What ran last, what got worse, and what is not trusted?", "overview:page", RUNS
     ),
+    _page("/live", "live", "Live", "Which runs are going on now?", "live:page", RUNS, needs_server=True),
+    _page(
+        "/live/{id}",
+        "live-run",
+        "Live run",
+        "What is this run measuring now, and how sure is it already?",
+        "live:page_of_one",
+        needs_server=True,
+    ),
+    _page("/live/{id}/results", "live-results", "Results", "Where are its results?", "live:results", needs_server=True),
     _page("/runs", "runs", "Runs", "Which runs are there?", "runs:page", RUNS),
     _page("/rows", "rows", "Rows", "Which rows of all runs match?", "rows:page", RUNS),
     _page(
@@ -60,6 +70,7 @@ PAGES: tuple[Page, ...] = (
         "Do the seal and the figures of this run hold?",
         "recheck:page",
         method="POST",
+        needs_server=True,
     ),
     _page(
         "/samples/{id}",
@@ -67,6 +78,13 @@ PAGES: tuple[Page, ...] = (
         "Samples",
         "Which times were measured, in which order, and how do they spread?",
         "samples:page",
+    ),
+    _page(
+        "/series/{key}",
+        "series",
+        "Series",
+        "How did this figure change from run to run?",
+        "series:page",
     ),
     _page(
         "/machines",
@@ -89,6 +107,10 @@ PAGES: tuple[Page, ...] = (
     ),
     _page("/loads", "loads", "Loads", "Which loads on servers were measured?", "loads:page", MACHINES),
     _page("/load/{id}", "load", "Load", "How did the server answer under this load?", "loads:page_of_one"),
+    _page("/fleets", "fleets", "Fleets", "Which fleets of machines ran a suite?", "fleets:page", MACHINES),
+    _page(
+        "/fleet/{id}", "fleet", "Fleet", "What became of its tasks, and which machine is slow?", "fleets:page_of_one"
+    ),
     _page(
         "/checklist",
         "checklist",
@@ -97,5 +119,13 @@ PAGES: tuple[Page, ...] = (
         "checklist:page",
         ADVISE,
     ),
-    _page("/calc", "calc", "Calculators", "How large is a cache, and what does a token cost?", "calc:page", ADVISE),
+    _page(
+        "/calc",
+        "calc",
+        "Calculators",
+        "How large is a cache, and what does a token cost?",
+        "calc:page",
+        ADVISE,
+        needs_server=True,
+    ),
 )

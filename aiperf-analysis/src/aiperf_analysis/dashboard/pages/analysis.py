@@ -3,8 +3,9 @@
 from typing import Any
 
 from aiperf_analysis.dashboard import filters, shown
-from aiperf_analysis.dashboard.asked import Asked, GoneError, View
+from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
+from aiperf_analysis.sources.errors import GoneError
 from aiperf_core.errors import AiperfError, UsageError
 
 

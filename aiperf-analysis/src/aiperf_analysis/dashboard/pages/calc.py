@@ -6,9 +6,10 @@ import click
 from attrs import frozen
 
 from aiperf_analysis.dashboard import filters, shown
-from aiperf_analysis.dashboard.asked import Asked, NotFoundError, View
+from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.result import Result
+from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 from aiperf_core.targets import nearest

@@ -36,4 +36,7 @@ def of_items(asked: Asked) -> Result:
 
     topic, search = asked.one("topic") or None, asked.one("search") or None
     items.chosen(topic, search)
-    return checklist.checklist(asked.site.source.selection(asked.filters), machine(), topic=topic, search=search)
+    return asked.site.kept(
+        ("checklist", repr(asked.filters), topic or "", search or ""),
+        lambda: checklist.checklist(asked.site.source.selection(asked.filters), machine(), topic=topic, search=search),
+    )

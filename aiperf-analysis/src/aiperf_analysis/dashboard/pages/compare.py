@@ -5,7 +5,6 @@ from urllib.parse import urlencode
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.dashboard.pages.runs import name_of
-from aiperf_analysis.dashboard.source import id_of, run_of
 from aiperf_analysis.result import (
     Axis,
     Cell,
@@ -22,12 +21,14 @@ from aiperf_analysis.result import (
     counted,
     figure,
 )
-from aiperf_analysis.selection import Measured
+from aiperf_analysis.selection import Measured, Selection
+from aiperf_analysis.sources.source import id_of, run_of
 from aiperf_core import units
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.results.address import Address
 from aiperf_core.stats.compare import Compared, Comparison, compare
 
+MOST_PAIRS = 500  # of successive runs
 SHOWN = 60  # ratios in a picture
 
 
@@ -37,12 +38,13 @@ def page(asked: Asked) -> View:
     chosen = [asked.one("a"), asked.one("b")]
     result, problem, runs = None, "", []
     if all(chosen):
-        runs = [run_of(selection, one) for one in chosen]
+        runs = [run_of(asked.site.source.of_run(one), one) for one in chosen]
         try:
             result = comparison(asked)
         except AiperfError as error:
             problem = str(error)
-    elif len(selection.runs) < 2:
+    pairs = _successive(selection)
+    if not runs and len(selection.runs) < 2:
         problem = "A comparison needs two runs; there are fewer here."
     return document.view(
         asked,
@@ -52,17 +54,34 @@ def page(asked: Asked) -> View:
         template="compare.html.jinja",
         problem=problem,
         filtered=False,
-        every=[(id_of(run), f"{name_of(run)} ({run.created[:16]})") for run in selection.runs],
-        chosen=[id_of(run) for run in runs] or chosen,
+        successive=pairs,
+        every=[(id_of(run), f"{name_of(run)} ({units.moment(run.created)})") for run in selection.runs],
+        # The newest pair that can be compared, until a reader chooses.
+        chosen=[id_of(run) for run in runs] or [*(pairs[0][:2] if pairs else ("", ""))],
     )
+
+
+def _successive(selection: Selection) -> list[tuple[str, str, str]]:
+    """The pairs of a run and the run before it with a target and a size in common: their ids and a name of the pair."""
+    targets: dict[str, set[object]] = {}
+    for one in selection.every:
+        targets.setdefault(one.run.id, set()).add((one.result.target, one.params))
+    found = []
+    for place, run in enumerate(selection.runs):
+        own = targets.get(run.id, set())
+        before = next((one for one in selection.runs[place + 1 :] if own & targets.get(one.id, set())), None)
+        if before is not None:
+            found.append(
+                (id_of(before), id_of(run), f"{name_of(before)} and {name_of(run)} ({units.moment(run.created)})")
+            )
+    return found[:MOST_PAIRS]
 
 
 def comparison(asked: Asked) -> Result:
     """The comparison as a result. Raises UsageError where a side is missing, or nothing can be compared."""
-    selection = asked.site.source.selection()
     if not asked.one("a") or not asked.one("b"):
         raise UsageError("compare needs two runs: a=ID and b=ID. The runs: /api/v1/bundles")
-    left, right = (run_of(selection, asked.one(name)) for name in ("a", "b"))
+    left, right = (run_of(asked.site.source.of_run(asked.one(name)), asked.one(name)) for name in ("a", "b"))
     found = compare(_address(left), _address(right))
     compared = [row for row in found.rows if row.verdict]
     verdicts: dict[str, int] = {}
@@ -154,7 +173,7 @@ def _drawn(rows: list[Compared], right: Measured) -> list[Drawing]:
             title="Ratios of the two runs",
             kind="intervals",
             message=told,
-            x=Axis(title="first / second (above 1: the second is better)", log=True),
+            x=Axis(title="first / second (above 1: second better)", log=True),
             y=Axis(title="row", unit="count"),
             series=[Series(name="ratio", points=points)],
         )

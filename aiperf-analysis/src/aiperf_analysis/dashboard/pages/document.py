@@ -5,8 +5,10 @@ from typing import Any
 
 from aiperf_analysis.dashboard import shown
 from aiperf_analysis.dashboard.asked import Asked, View
-from aiperf_analysis.dashboard.source import run_id
 from aiperf_analysis.result import Result
+from aiperf_analysis.sources.source import run_id
+
+MOST_SOURCES, MOST_LEFT_OUT = 200, 500  # that a page lists; the JSON has all
 
 
 def data_of(result: Result | None, problem: str = "") -> dict[str, Any]:
@@ -17,10 +19,12 @@ def data_of(result: Result | None, problem: str = "") -> dict[str, Any]:
         "form": (),
         "problem": problem,
         "result": result,
-        "sources": [(one, f"/run/{run_id(one.id)}") for one in result.sources],
+        "sources": [(one, f"/run/{run_id(one.id)}") for one in result.sources[:MOST_SOURCES]],
         "pictures": shown.pictures(result),
         "tables": [shown.table(one) for one in result.tables],
-        "left_out": [(one, shown.address_of(one.origin) if one.origin else "") for one in result.left_out],
+        "left_out": [
+            (one, shown.address_of(one.origin) if one.origin else "") for one in result.left_out[:MOST_LEFT_OUT]
+        ],
     }
 
 

@@ -7,8 +7,8 @@ from statistics import median
 
 from attrs import asdict, field, frozen
 
-from aiperf_analysis.dashboard import filters
-from aiperf_analysis.dashboard.asked import Asked, NotFoundError, View
+from aiperf_analysis.dashboard import filters, shown
+from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.result import (
     Axis,
@@ -25,6 +25,7 @@ from aiperf_analysis.result import (
     counted,
 )
 from aiperf_analysis.selection import Measured, Selection
+from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_core import units
 from aiperf_core.measurements import Ceilings
 from aiperf_core.names import words
@@ -64,7 +65,7 @@ def places(selection: Selection) -> list[Place]:
     """The machines, the one with the newest run first."""
     found: dict[str, Place] = {}
     kinds: dict[int, set[str]] = {}
-    for one in selection.every:
+    for one in {id(one.result): one for one in selection.every}.values():  # all rows of a result have one kind
         kinds.setdefault(id(one.run), set()).add(one.hardware)
     for run in selection.runs:
         place = found.setdefault(machine_id(run.manifest.machine), Place(machine_id(run.manifest.machine),
@@ -82,12 +83,12 @@ def machine_id(machine: Machine) -> str:
 
 def page(asked: Asked) -> View:
     """The machines that match the filters."""
+    result = every(asked)
     return document.view(
         asked,
-        every(asked),
+        result,
         api=filters.with_query("/api/v1/machines", asked.filters.query),
-        template="machines.html.jinja",
-        places=places(asked.site.source.selection(asked.filters)),
+        tables=[shown.leading(result.tables[0], "/machine/"), *map(shown.table, result.tables[1:])],
     )
 
 

@@ -1,43 +1,43 @@
 """The first page: the last runs, what got worse, coverage, and what is not trusted."""
 
-from collections.abc import Sequence
-
-from attrs import evolve, frozen
+from collections.abc import Mapping, Sequence
 
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import runs
-from aiperf_analysis.dashboard.source import id_of
+from aiperf_analysis.dashboard.pages.lines import LAST_RUNS, MOST, Distrusted
 from aiperf_analysis.result import Column, Record, Result, Table
 from aiperf_analysis.selection import Entry, Selection
+from aiperf_analysis.sizes import COLUMN, Sizes, told_apart
+from aiperf_analysis.sources.source import id_of
 from aiperf_core import units
 from aiperf_core.errors import AiperfError
 from aiperf_core.results.models import DISBELIEVED, Verdict
 
-LAST_RUNS = 10
 WORSE = ("REGRESSION", "SUSPECT")
 STEPPED = "WORSE"
-MOST = 12  # lines of a list; the page behind it has all
-
-
-@frozen(kw_only=True)
-class Distrusted:
-    """A row of a newest result that is not believed."""
-
-    target: str
-    row: str
-    verdict: str
-    reason: str
-    href: str
+WORSENED = [
+    Column("series", "series"),
+    Column("class", "kind of machine"),
+    Column("what", "what got worse"),
+    Column("by", "change", "figure"),
+    Column("level", "level now", "figure"),
+    Column("newest", "newest", "verdict"),
+]
 
 
 def page(asked: Asked) -> View:
     """The overview of what the filters select."""
     chosen = asked.filters
+    if asked.site.large_store is not None and not chosen.query:
+        from aiperf_analysis.dashboard.pages import large
+
+        return large.overview(asked)
     selection = asked.site.source.selection(chosen)
     latest = selection.latest()
     worse, told = _worse(asked)
-    distrusted = [_distrusted(one) for one in latest.every if one.row.verdict in DISBELIEVED]
+    several = Sizes.among(latest.every)
+    distrusted = [_distrusted(one, several) for one in latest.every if one.row.verdict in DISBELIEVED]
     return View(
         template="overview.html.jinja",
         data={
@@ -72,27 +72,39 @@ def _worse(asked: Asked) -> tuple[shown.ShownTable | None, Sequence[str]]:
         result = asked.site.result("history", asked.filters, {})
     except AiperfError as error:
         return None, [str(error)]
-    series, stepped = result.tables[0], _last_steps(result)
-    records = [
-        one
-        for one in series.records
-        if one.cells.get("newest") in WORSE or stepped.get((one.cells.get("series"), one.cells.get("class"))) == STEPPED
-    ]
+    steps = _last_steps(result)
+    records = [found for one in result.tables[0].records if (found := _worsened(one, steps)) is not None]
     if not records:
         return None, ["No series got worse.", *result.summary]
-    return shown.table(evolve(series, records=records[:MOST], note="")), result.summary
+    sized = [COLUMN] if any(one.cells["size"] for one in records) else []
+    columns = [WORSENED[0], *sized, *WORSENED[1:]]
+    return shown.table(Table("worse", "What got worse", columns, records[:MOST])), result.summary
 
 
-def _last_steps(result: Result) -> dict[tuple[object, object], object]:
-    """The direction of the last step of each series."""
+def _worsened(series: Record, steps: Mapping[object, Record]) -> Record | None:
+    """How a series got worse; None for one that did not. A step leads to its runs, else the newest run to its own."""
+    newest, step = series.cells.get("newest"), steps.get(series.cells["key"])
+    is_stepped = step is not None and step.cells.get("direction") == STEPPED
+    if newest not in WORSE and not is_stepped:
+        return None
+    cells = {name: series.cells.get(name) for name in ("series", "key", "size", "class", "level", "newest")}
+    if step is not None and is_stepped:
+        what = f"a step at {units.moment(str(step.cells['at']))}"
+        return Record({**cells, "what": what, "by": step.cells["change"]}, step.origins)
+    return Record({**cells, "what": "the newest run", "by": series.cells.get("change")}, series.origins)
+
+
+def _last_steps(result: Result) -> dict[object, Record]:
+    """The last step of each series."""
     steps = next((one.records for one in result.tables if one.name == "steps"), [])
-    return {(one.cells.get("series"), one.cells.get("class")): one.cells.get("direction") for one in steps}
+    return {one.cells["key"]: one for one in steps}
 
 
-def _distrusted(one: Entry) -> Distrusted:
+def _distrusted(one: Entry, several: Sizes) -> Distrusted:
     return Distrusted(
         target=one.result.target,
         row=one.row.name,
+        size=several.label(one.result.target, one.result.problem.params),
         verdict=one.row.verdict.value,
         reason=one.row.reason or "no reason was recorded",
         href=shown.address_of(one.origin),
@@ -114,7 +126,7 @@ def result(asked: Asked) -> Result:
         tables += history.tables
     except AiperfError as error:
         summary.append(str(error))
-    return Result(
+    found = Result(
         analysis="overview",
         title="Overview",
         summary=summary,
@@ -122,6 +134,7 @@ def result(asked: Asked) -> Result:
         left_out=selection.left_out,
         sources=selection.sources,
     )
+    return told_apart(found, selection.every)
 
 
 def _verdicts(counts: list[tuple[str, int]]) -> Table:

@@ -5,6 +5,7 @@ from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.result import Column, LeftOut, Record, Result, Table
 from aiperf_analysis.selection import Entry
+from aiperf_analysis.sizes import told_apart
 from aiperf_core import units
 from aiperf_core.errors import BundleError
 from aiperf_core.profiling import store
@@ -45,7 +46,7 @@ def every(asked: Asked) -> Result:
         Column("value", "value", "figure"),
     ]
     none = "No bundle here holds a profile. Take one: aiperf profile TARGET"
-    return Result(
+    found = Result(
         analysis="profiles",
         title=units.plural("profile", count),
         summary=[f"{units.plural('profile', count)} with {units.plural('figure', len(records))}." if count else none],
@@ -53,6 +54,7 @@ def every(asked: Asked) -> Result:
         left_out=left_out,
         sources=selection.sources,
     )
+    return told_apart(found, selection.every)
 
 
 def _profile(one: Entry) -> Profile | None:

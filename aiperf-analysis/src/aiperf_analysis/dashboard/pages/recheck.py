@@ -2,13 +2,13 @@
 
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages.runs import name_of
-from aiperf_analysis.dashboard.source import id_of, run_of
+from aiperf_analysis.sources.source import id_of, run_of
 from aiperf_core.errors import AiperfError
 
 
 def page(asked: Asked) -> View:
     """Recheck the run with the id of the address, and show what was found."""
-    run = run_of(asked.site.source.selection(), asked.path["id"])
+    run = run_of(asked.site.source.of_run(asked.path["id"]), asked.path["id"])
     if run.bundle is None:
         raise AiperfError("the folder of this bundle is gone, so there are no samples to compute from.")
     from aiperf_core.stats.recheck import recheck

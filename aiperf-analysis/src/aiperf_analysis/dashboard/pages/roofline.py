@@ -1,8 +1,11 @@
 """The newest results on the rooflines of their machines."""
 
+import functools
 from collections.abc import Sequence
 
-from aiperf_analysis.dashboard import filters
+from attrs import evolve, frozen
+
+from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.result import (
@@ -19,34 +22,71 @@ from aiperf_analysis.result import (
     counted,
 )
 from aiperf_analysis.selection import Entry, Selection
+from aiperf_analysis.sizes import Sizes, told_apart
 from aiperf_core import units
 from aiperf_core.errors import AiperfError
+from aiperf_core.render import layout, roofline_plot
 from aiperf_core.render.roofline import Mark, Panel, Roof
 from aiperf_core.render.roofline import roofline as collect
+from aiperf_core.render.svg import Picture
 
 
 def page(asked: Asked) -> View:
     """The rooflines of what the filters select."""
     api = filters.with_query("/api/v1/roofline", asked.filters.query)
     try:
-        result = of_selection(asked)
+        name = ("roofline", repr(asked.filters))
+        result, drawn = asked.site.kept(name, lambda: _drawn(asked))
     except AiperfError as error:
         return document.view(asked, None, api=api, problem=str(error))
     latest = asked.site.source.selection(asked.filters).latest()
     command = ["roofline", latest.runs[0].path, "--out", "roofline.svg"]
-    return document.view(asked, result, api=api, command=command)
+    return document.view(asked, result, api=api, command=command, pictures=drawn)
+
+
+def _drawn(asked: Asked) -> tuple[Result, list[shown.ShownPicture]]:
+    """The result with its pictures. Placing names takes long, so pages keep it."""
+    result, panels = _found(asked)
+    return result, [
+        evolve(one, drawn=layout.both(functools.partial(_picture, panel, one.title)))
+        for one, panel in zip(shown.pictures(result), panels, strict=True)
+    ]
+
+
+def _picture(found: "_Found", title: str, wide: float) -> Picture:
+    """The roofline of a kind of machine; each mark leads to its raw samples."""
+    return roofline_plot.draw(
+        [found.panel], title, wide, lambda mark: shown.address_of(found.origins[mark.target, mark.name])
+    )
+
+
+@frozen
+class _Found:
+    """A roofline, and where each of its marks comes from."""
+
+    panel: Panel
+    origins: dict[tuple[str, str], Origin]
 
 
 def of_selection(asked: Asked) -> Result:
     """A roofline for each kind of machine. Raises AiperfError where there is nothing to draw."""
+    return _found(asked)[0]
+
+
+def _found(asked: Asked) -> tuple[Result, list[_Found]]:
+    """The result, and a roofline for each of its drawings."""
     latest = asked.site.source.selection(asked.filters).latest()
     drawn: list[Drawing] = []
+    panels: list[_Found] = []
     records: list[Record] = []
     left_out: list[LeftOut] = []
     problems: list[str] = []
+    sizes = Sizes.among(latest.every)
     for (hardware, _), entries in _groups(latest).items():
-        origins = {(one.result.target, one.row.name): one.origin for one in entries}
-        results = list({id(one.result): one.result for one in entries}.values())
+        # A mark is known by the names of its target and its row: several sizes of a target are several targets here.
+        named = {id(one.result): evolve(one.result, target=_target(one, sizes)) for one in entries}
+        origins = {(named[id(one.result)].target, one.row.name): one.origin for one in entries}
+        results = list(named.values())
         newest = max((one.run for one in entries), key=lambda run: run.created)
         try:
             found = collect(results, newest.manifest)
@@ -54,11 +94,12 @@ def of_selection(asked: Asked) -> Result:
             problems.append(f"{hardware}: {error}")
             continue
         drawn += [_drawing(hardware, panel, origins) for panel in found.panels]
+        panels += [_Found(panel, origins) for panel in found.panels]
         records += [_record(hardware, mark, origins) for panel in found.panels for mark in panel.marks]
         left_out += [LeftOut(f"{hardware}", "", text) for text in found.left_out]
     if not drawn:
         raise AiperfError("; ".join(problems) or "there are no results, so there is nothing to draw on a roofline.")
-    return Result(
+    result = Result(
         analysis="roofline",
         title=f"{units.plural('implementation', len(records))} on {units.plural('roofline', len(drawn))}",
         summary=[one.message for one in drawn],
@@ -71,6 +112,7 @@ def of_selection(asked: Asked) -> Result:
         left_out=left_out,
         sources=latest.sources,
     )
+    return told_apart(result, latest.every), panels
 
 
 _COLUMNS = [
@@ -81,6 +123,10 @@ _COLUMNS = [
     Column("rate", "rate", "figure"),
     Column("fraction", "of the speed of light", "figure"),
 ]
+
+
+def _target(one: Entry, sizes: Sizes) -> str:
+    return f"{one.result.target} {sizes.label(one.result.target, one.result.problem.params)}".rstrip()
 
 
 def _groups(latest: Selection) -> dict[tuple[str, str], list[Entry]]:
@@ -94,7 +140,7 @@ def _record(hardware: str, mark: Mark, origins: dict[tuple[str, str], Origin]) -
     return Record(
         {
             "row": mark.name,
-            "target": mark.target,
+            "target": origins[mark.target, mark.name].target,
             "class": hardware,
             "intensity": counted(mark.intensity, "number"),
             "rate": counted(mark.flop_per_s, "FLOP/s"),

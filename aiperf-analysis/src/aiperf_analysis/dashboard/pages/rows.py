@@ -1,21 +1,30 @@
 """All rows: every implementation of every run, with filters, a search and pages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from aiperf_analysis.dashboard import filters
+from aiperf_analysis import sizes
+from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.dashboard.site import whole_number
-from aiperf_analysis.result import Cell, Column, Record, Result, Table, counted, figure
+from aiperf_analysis.result import Cell, Column, Origin, Record, Result, Table, counted, figure
 from aiperf_analysis.selection import Entry
+from aiperf_analysis.sources.source import run_id
 from aiperf_core import units
-from aiperf_core.results.models import DISBELIEVED
+from aiperf_core.measurements import Estimate
+from aiperf_core.results.models import DISBELIEVED, Verdict
+
+if TYPE_CHECKING:
+    from aiperf_analysis.store.reading import BoardRow
 
 LIMIT = 200  # rows of a page
+FOLDED = {"role": "row", "size": "target", "class": "target", "reason": "verdict"}
 NOT_BELIEVED = "the row is not believed"
 COLUMNS = [
     Column("row", "implementation"),
     Column("target", "target"),
+    sizes.COLUMN,
     Column("class", "machine"),
     Column("role", "role"),
     Column("verdict", "verdict", "verdict"),
@@ -24,46 +33,117 @@ COLUMNS = [
     Column("light", "SOL", "figure"),
     Column("peak", "peak memory", "figure"),
     Column("energy", "energy per call", "figure"),
+    Column("series", "over time"),
     Column("created", "run"),
     Column("reason", "reason"),
 ]
 
 
 def record(one: Entry) -> Record:
-    """A row as a record of a table. A row that is not believed has no figures."""
+    """A row as a record of a table."""
     row = one.row
-    believed = row.verdict not in DISBELIEVED
-    why = NOT_BELIEVED if not believed else "not measured"
-    light = row.speed_of_light.fraction * 100 if believed and row.speed_of_light else None
-    peak = row.memory.peak_bytes if believed and row.memory else None
-    energy = row.energy.joules_per_call if believed and row.energy else None
+    return _record(
+        one.origin,
+        params=one.result.problem.params,
+        hardware=one.hardware,
+        role=row.role,
+        verdict=row.verdict,
+        reason=row.reason,
+        created=one.run.created,
+        time_s=row.time_s,
+        speedup=row.speedup,
+        light=row.speed_of_light.fraction if row.speed_of_light else None,
+        peak=row.memory.most_bytes if row.memory else None,
+        joules=row.energy.joules_per_call if row.energy else None,
+        series=one.key.digest,
+    )
+
+
+def stored_record(one: "BoardRow") -> Record:
+    """A row of a large store as the same record."""
+    return _record(
+        Origin(one.bundle, one.target, one.row),
+        params=one.params,
+        hardware=one.hardware,
+        role=one.role,
+        verdict=one.verdict,
+        reason=one.reason,
+        created=one.created,
+        time_s=one.time_s,
+        speedup=one.speedup,
+        light=one.light_fraction,
+        peak=one.peak_bytes,
+        joules=one.joules,
+        series=one.series,
+    )
+
+
+def _record(
+    origin: Origin,
+    *,
+    params: Mapping[str, float],
+    hardware: str,
+    role: str,
+    verdict: Verdict,
+    reason: str | None,
+    created: str,
+    time_s: Estimate | None,
+    speedup: Estimate | None,
+    light: float | None,
+    peak: float | None,
+    joules: float | None,
+    series: str,
+) -> Record:
+    """The cells of `COLUMNS`. A row that is not believed has no figures, and is in no series; nor is a control."""
+    believed = verdict not in DISBELIEVED
+    why = "not measured" if believed else NOT_BELIEVED
     cells: dict[str, Cell] = {
-        "row": row.name,
-        "target": one.result.target,
-        "class": one.hardware,
-        "role": row.role,
-        "verdict": row.verdict.value,
-        "time": figure(row.time_s if believed else None, "s", reason=why),
-        "speedup": figure(row.speedup if believed else None, reason=why),
-        "light": counted(light, "%", why),
-        "peak": counted(peak, "B", why),
-        "energy": counted(energy, "J", why),
-        "created": one.run.created,
-        "reason": row.reason,
+        "row": origin.row,
+        "target": origin.target,
+        "size": sizes.text_of(params) or None,
+        "class": hardware,
+        "role": role,
+        "verdict": verdict.value,
+        "time": figure(time_s if believed else None, "s", reason=why),
+        "speedup": figure(speedup if believed else None, reason=why),
+        "light": counted(light * 100 if believed and light is not None else None, "%", why),
+        "peak": counted(peak if believed else None, "B", why),
+        "energy": counted(joules if believed else None, "J", why),
+        "series": series if believed and role != "control" else None,
+        "created": created,
+        "reason": reason,
     }
-    return Record(cells, [one.origin])
+    return Record(cells, [origin])
+
+
+def shown_table(one: Table) -> shown.ShownTable:
+    """A table of rows, each with links to its series and its run. To be narrow, it has some texts below others."""
+    found = shown.table(one)
+    series, run = found.keys.index("series"), found.keys.index("created")
+    leads = []
+    for record in one.records:
+        key, (origin,) = record.cells["series"], record.origins
+        lead = {run: (str(record.cells["created"])[:16].replace("T", " "), f"/run/{run_id(origin.bundle)}")}
+        leads.append(lead | ({series: ("all runs", f"/series/{shown.quoted(str(key))}")} if key else {}))
+    return shown.folded(shown.linked(found, leads), FOLDED)
 
 
 def page(asked: Asked) -> View:
     """A page of the rows that match."""
+    if asked.site.large_store is not None and not asked.filters.query:
+        from aiperf_analysis.dashboard.pages import large
+
+        return large.rows(asked)
     found = matching(asked)
     pages = max(1, -(-len(found) // LIMIT))
     at = min(max(whole_number("page", asked.one("page", "1")), 1), pages)
     part = found[(at - 1) * LIMIT : at * LIMIT]
     pairs = [*asked.filters.query, *([("q", asked.one("q"))] if asked.one("q") else [])]
+    shown_part = result(part, len(found))
     return document.view(
         asked,
-        result(part, len(found)),
+        shown_part,
+        tables=[shown_table(one) for one in shown_part.tables],
         api=filters.with_query("/api/v1/rows", pairs),
         template="rows.html.jinja",
         page_number=at,
@@ -78,12 +158,18 @@ def matching(asked: Asked) -> list[Entry]:
     wanted = asked.one("q").lower().split()
     if not wanted:
         return list(every)
-    return [one for one in every if all(word in text for text in [_text(one)] for word in wanted)]
+    texts = asked.site.kept(("texts", repr(asked.filters)), lambda: [_text(one) for one in every])
+    return [one for one, text in zip(every, texts, strict=True) if all(word in text for word in wanted)]
 
 
 def _text(one: Entry) -> str:
-    row = one.row
-    return f"{one.result.target} {row.name} {one.hardware} {row.role} {row.verdict.value} {row.reason}".lower()
+    row, size = one.row, sizes.text_of(one.result.problem.params)
+    return words_of(one.result.target, row.name, size, one.hardware, row.role, row.verdict.value, row.reason)
+
+
+def words_of(*texts: str | None) -> str:
+    """What a search looks into."""
+    return " ".join(filter(None, texts)).lower()
 
 
 def result(part: Sequence[Entry], whole: int) -> Result:

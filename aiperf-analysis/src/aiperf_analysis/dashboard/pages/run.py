@@ -1,25 +1,68 @@
 """A run: what it measured, on which machine, and whether it can be trusted."""
 
+import functools
+from contextlib import suppress
+
+from aiperf_analysis.dashboard import shown
 from aiperf_analysis.dashboard.asked import Asked, View
+from aiperf_analysis.dashboard.pages.fleets import FLEETS
+from aiperf_analysis.dashboard.pages.kinds import Kept, Kind
+from aiperf_analysis.dashboard.pages.loads import LOADS
 from aiperf_analysis.dashboard.pages.runs import name_of
-from aiperf_analysis.dashboard.source import id_of, run_of
 from aiperf_analysis.selection import Measured, Selection
+from aiperf_analysis.sources.source import id_of, run_of
+from aiperf_core.errors import BundleError
+from aiperf_core.render.report import charts
+from aiperf_core.render.report.charts import Chart
 from aiperf_core.render.report.content import Report, report
+from aiperf_core.stats.best import best_variant
+
+DRAWN = 12  # targets with pictures
 
 
 def page(asked: Asked) -> View:
     """The run with the id of the address."""
-    selection = asked.site.source.selection()
+    selection = asked.site.source.of_run(asked.path["id"])
     run = run_of(selection, asked.path["id"])
     return View(
         template="run.html.jinja",
         title=name_of(run),
-        data={"run": run, "id": id_of(run), "report": content(asked, selection, run), "recheck": None},
+        data={
+            "run": run,
+            "id": id_of(run),
+            "report": content(asked, selection, run),
+            "recheck": None,
+            "kinds": [(kind, _kept(kind, run)) for kind in (LOADS, FLEETS)],
+            "pictures": asked.site.kept(("pictures", id_of(run)), lambda: _pictures(selection, run)),
+        },
         command=["show", run.path],
         api=f"/api/v1/bundles/{id_of(run)}",
         csv=True,
         crumbs=[("Runs", "/runs")],
     )
+
+
+def _kept(kind: Kind, run: Measured) -> list[Kept]:
+    # The page of all documents of the kind says why those of a bundle cannot be listed.
+    with suppress(BundleError):
+        return kind.of_run(run)
+    return []
+
+
+def _pictures(selection: Selection, run: Measured) -> dict[str, list[Chart]]:
+    """The pictures of the first targets by their names. Points of speedups lead to their raw samples."""
+    if run.bundle is None:
+        return {}
+    found: dict[str, list[Chart]] = {}
+    for name in dict.fromkeys(one.result.target for one in selection.every if one.run is run):
+        if len(found) == DRAWN:
+            break
+        # A damaged target has no pictures; its part of the page says what is wrong.
+        with suppress(BundleError):
+            result = run.bundle.target(name)
+            link = functools.partial(shown.row_address, id_of(run), name)
+            found[name] = charts.of_target(result, best_variant(result), link)
+    return found
 
 
 def content(asked: Asked, selection: Selection, run: Measured) -> Report:

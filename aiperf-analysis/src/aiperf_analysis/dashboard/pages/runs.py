@@ -3,53 +3,36 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
-
 from aiperf_analysis.dashboard import filters
 from aiperf_analysis.dashboard.asked import Asked, View
-from aiperf_analysis.dashboard.source import id_of
+from aiperf_analysis.dashboard.pages.lines import RunLine
+from aiperf_analysis.documents import sealed_names
 from aiperf_analysis.result import Column, Origin, Record, Result, Table
 from aiperf_analysis.selection import Entry, Measured, Selection
+from aiperf_analysis.sources.filters import Filters
+from aiperf_analysis.sources.source import id_of
 from aiperf_core import units
 from aiperf_core.results.models import DISBELIEVED
-
-
-@frozen(kw_only=True)
-class RunLine:
-    """A run in a list.
-
-    name: the name of its folder.
-    ending: how it ended: empty where all is well.
-    verdicts: the counts of verdicts of its variants, the most frequent first.
-    distrusted: how many rows are not believed.
-    """
-
-    id: str
-    name: str
-    created: str
-    hardware: str
-    targets: tuple[str, ...]
-    rows: int
-    verdicts: tuple[tuple[str, int], ...]
-    distrusted: int
-    ending: str
-    labels: tuple[tuple[str, str], ...]
 
 
 def page(asked: Asked) -> View:
     """The runs that match the filters."""
     chosen = asked.filters
+    if asked.site.large_store is not None and not chosen.query:
+        from aiperf_analysis.dashboard.pages import large
+
+        return large.runs(asked)
     selection = asked.site.source.selection(chosen)
     return View(
         template="runs.html.jinja",
-        data={"lines": lines(selection, chosen), "unread": selection.unreadable},
+        data={"lines": lines(selection, chosen), "unread": selection.unreadable, "page_number": 1, "page_count": 1},
         command=["results", "list", *asked.site.source.arguments] if not asked.filters.query else [],
         api=filters.with_query("/api/v1/bundles", chosen.query),
         csv=True,
     )
 
 
-def lines(selection: Selection, chosen: filters.Filters, most: int | None = None) -> list[RunLine]:
+def lines(selection: Selection, chosen: Filters, most: int | None = None) -> list[RunLine]:
     """The runs of a selection as lines of a list. Where rows were selected, runs without any are left out."""
     entries: dict[int, list[Entry]] = {id(run): [] for run in selection.runs}
     for one in selection.every:
@@ -71,6 +54,8 @@ def _line(run: Measured, entries: list[Entry]) -> RunLine:
         distrusted=sum(one.row.verdict in DISBELIEVED for one in entries),
         ending="" if run.manifest.complete else "not complete",
         labels=tuple(sorted(run.manifest.labels.items())),
+        loads=len(sealed_names(run.manifest, "load")),
+        fleets=len(sealed_names(run.manifest, "fleet")),
     )
 
 
@@ -99,6 +84,8 @@ def table(shown: Sequence[RunLine], ids: Mapping[str, str]) -> Table:
         Column("class", "machine"),
         Column("targets", "targets"),
         Column("rows", "rows", "figure"),
+        Column("loads", "loads", "figure"),
+        Column("fleets", "fleets", "figure"),
         Column("distrusted", "not trusted", "figure"),
         Column("ending", "ending"),
         Column("labels", "labels"),
@@ -112,6 +99,8 @@ def table(shown: Sequence[RunLine], ids: Mapping[str, str]) -> Table:
                 "class": one.hardware or None,
                 "targets": ", ".join(one.targets) or None,
                 "rows": one.rows,
+                "loads": one.loads,
+                "fleets": one.fleets,
                 "distrusted": one.distrusted,
                 "ending": one.ending or None,
                 "labels": ", ".join(f"{name}={value}" for name, value in one.labels) or None,

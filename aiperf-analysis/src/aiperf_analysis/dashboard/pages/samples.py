@@ -3,12 +3,13 @@
 import math
 
 from aiperf_analysis.dashboard import filters, shown
-from aiperf_analysis.dashboard.asked import Asked, NotFoundError, View
+from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages.runs import name_of
 from aiperf_analysis.dashboard.site import whole_number
-from aiperf_analysis.dashboard.source import id_of, run_of
 from aiperf_analysis.result import Cell, Column, Figure, Record, Table
 from aiperf_analysis.selection import Entry
+from aiperf_analysis.sources.errors import NotFoundError
+from aiperf_analysis.sources.source import id_of, run_of
 from aiperf_core import units
 from aiperf_core.errors import BundleError
 from aiperf_core.names import words
@@ -31,7 +32,7 @@ def page(asked: Asked) -> View:
         pages = -(-len(row.samples.block) // LIMIT)
         at = min(max(whole_number("page", asked.one("page", "1")), 1), pages)
         table = samples_table(result, row, (at - 1) * LIMIT, LIMIT)
-    where = [("of", entry.result.target), ("row", entry.row.name)]
+    where = [("of", shown.in_address(entry.result.target)), ("row", shown.in_address(entry.row.name))]
     return View(
         template="samples.html.jinja",
         title=f"{entry.result.target}: {entry.row.name}",
@@ -56,11 +57,11 @@ def page(asked: Asked) -> View:
 
 def entry_of(asked: Asked) -> Entry:
     """The row that a request names. Raises NotFoundError."""
-    selection = asked.site.source.selection()
+    selection = asked.site.source.of_run(asked.path["id"])
     run = run_of(selection, asked.path["id"])
     target, row = asked.one("of"), asked.one("row")
     for one in selection.every:
-        if one.run is run and one.result.target == target and one.row.name == row:
+        if one.run is run and shown.is_named(one.result.target, target) and shown.is_named(one.row.name, row):
             return one
     known = [f"{one.result.target}:{one.row.name}" for one in selection.every if one.run is run]
     more = ", ".join(words(name) for name in known[:8])

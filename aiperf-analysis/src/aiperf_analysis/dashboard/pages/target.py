@@ -3,11 +3,13 @@
 from attrs import evolve
 
 from aiperf_analysis.dashboard import filters, shown
-from aiperf_analysis.dashboard.asked import Asked, NotFoundError, View
+from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.dashboard.pages.rows import COLUMNS, record
+from aiperf_analysis.dashboard.pages.rows import COLUMNS, record, shown_table
 from aiperf_analysis.result import Axis, Column, Drawing, Point, Record, Result, Series, Table, counted, figure
 from aiperf_analysis.selection import Entry, Selection
+from aiperf_analysis.sizes import Sizes, told_apart
+from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_core import units
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
@@ -15,11 +17,12 @@ from aiperf_core.names import words
 
 def page(asked: Asked) -> View:
     """The target with the name of the address."""
-    name = asked.path["t"]
+    name = _name(asked)
     result = of_target(asked)
     return document.view(
         asked,
         result,
+        tables=[shown_table(one) if one.name == "rows" else shown.table(one) for one in result.tables],
         title=name,
         api=filters.with_query(f"/api/v1/targets/{shown.quoted(name)}", asked.filters.query),
         command=["analyze", "history", *asked.site.source.arguments, "--target", name],
@@ -28,27 +31,36 @@ def page(asked: Asked) -> View:
 
 def of_target(asked: Asked) -> Result:
     """What is known of a target. Raises NotFoundError for a name without results."""
-    name = asked.path["t"]
+    name = _name(asked)
     chosen = evolve(asked.filters, targets=(shown.literal(name),))
     selection = asked.site.source.selection(chosen)
     if not selection.every:
         raise NotFoundError(f"there is no result of '{words(name[:200])}' here. The targets: /rows")
+    own = {one.run.id for one in selection.every}
     latest = selection.latest()
     history = _history(asked, name)
     about = selection.every[0].result
-    return Result(
+    found = Result(
         analysis="target",
         title=about.summary or name,
         summary=[
-            f"{units.plural('run', len(selection.runs))}; newest results of {_classes(latest)}.",
+            f"{units.plural('run', len(own))}; newest results of {_classes(latest)}.",
             *(f"No gain is expected here: {one}" for one in {one.result.no_gain for one in latest.every} if one),
         ],
         options={"target": name},
         tables=[_rows(latest), *_whys(latest), *(history.tables if history else [])],
         drawings=[*_speedups(latest), *(history.drawings if history else [])],
-        left_out=selection.left_out,
-        sources=selection.sources,
+        left_out=[one for one in selection.left_out if one.origin and one.origin.target == about.target],
+        sources=[one for one in selection.sources if one.id in own],
     )
+    return told_apart(found, selection.every)
+
+
+def _name(asked: Asked) -> str:
+    """The name of the target that the address names."""
+    given = asked.path["t"]
+    every = asked.site.source.selection().every if given.startswith("sha256:") else ()
+    return next((one.result.target for one in every if shown.is_named(one.result.target, given)), given)
 
 
 def _history(asked: Asked, name: str) -> Result | None:
@@ -84,6 +96,8 @@ def _speedups(latest: Selection) -> list[Drawing]:
         return []
     every = [one for some in groups.values() for one in some]
     best = max(every, key=lambda one: one.row.speedup.value if one.row.speedup else 0.0)
+    size = Sizes.among(every).label(best.result.target, best.result.problem.params)
+    size = f" with {size}" if size else ""
     shown_best = units.ratio_estimate(best.row.speedup).value if best.row.speedup else ""
     series = [
         Series(
@@ -106,7 +120,7 @@ def _speedups(latest: Selection) -> list[Drawing]:
             name="speedups",
             title="Speedups over the baseline",
             kind="intervals",
-            message=f"{best.row.name} has the largest speedup, {shown_best}, on {best.hardware}.",
+            message=f"{best.row.name}{size} has the largest speedup, {shown_best}, on {best.hardware}.",
             x=Axis(title="speedup (larger is better)", log=True),
             y=Axis(title="implementation", unit="count"),
             series=series,

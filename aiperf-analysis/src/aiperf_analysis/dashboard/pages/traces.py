@@ -6,12 +6,13 @@ from pathlib import Path
 
 from attrs import frozen
 
-from aiperf_analysis.dashboard import filters
-from aiperf_analysis.dashboard.asked import Asked, NotFoundError, View
+from aiperf_analysis.dashboard import filters, shown
+from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.dashboard.source import FolderSource
 from aiperf_analysis.options import from_texts, options_of
 from aiperf_analysis.result import Column, Record, Result, Table, counted
+from aiperf_analysis.sources.errors import NotFoundError
+from aiperf_analysis.sources.source import FolderSource
 from aiperf_core import units
 from aiperf_core.names import words
 from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS
@@ -62,14 +63,9 @@ def _files(asked: Asked) -> list[TraceFile]:
 
 def page(asked: Asked) -> View:
     """The list of traces."""
-    return document.view(
-        asked,
-        every(asked),
-        api="/api/v1/traces",
-        template="traces.html.jinja",
-        filtered=False,
-        files=_files(asked),
-    )
+    result = every(asked)
+    tables = [shown.leading(one, "/trace/") for one in result.tables]
+    return document.view(asked, result, api="/api/v1/traces", filtered=False, tables=tables)
 
 
 def every(asked: Asked) -> Result:

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from aiperf_analysis.dashboard import filters
+from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.result import Column, Origin, Record, Result, Table
 from aiperf_analysis.selection import Entry
+from aiperf_analysis.sizes import told_apart
 from aiperf_core import units
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.models import DISBELIEVED
@@ -17,9 +18,14 @@ from aiperf_core.validity.issues import POLICIES
 
 def page(asked: Asked) -> View:
     """The findings of what the filters select, and the matrix of issues."""
+    result = of_selection(asked)
     return document.view(
         asked,
-        of_selection(asked),
+        result,
+        tables=[
+            shown.folded(shown.table(one), {"title": "issue"}) if one.name == "issues" else shown.table(one)
+            for one in result.tables
+        ],
         api=filters.with_query("/api/v1/validity", asked.filters.query),
         command=["validity"],
     )
@@ -30,7 +36,7 @@ def of_selection(asked: Asked) -> Result:
     selection = asked.site.source.selection(asked.filters)
     distrusted = [one for one in selection.every if one.row.verdict in DISBELIEVED]
     matrix = _matrix(asked.site.plugins)
-    return Result(
+    found = Result(
         analysis="validity",
         title="What is not trusted, and why",
         summary=[
@@ -40,6 +46,7 @@ def of_selection(asked: Asked) -> Result:
         tables=[_findings(selection.every, asked.site.plugins), _rows(distrusted), matrix],
         sources=selection.sources,
     )
+    return told_apart(found, selection.every)
 
 
 def _findings(entries: Sequence[Entry], plugins: Plugins) -> Table:
@@ -107,5 +114,5 @@ def _matrix(plugins: Plugins) -> Table:
             "title": issue.title,
         }
         records.append(Record(dict(cells)))
-    note = "The last column but one is of this machine; aiperf selftest fills it."
+    note = "The outcomes of the selftest are those of this machine; aiperf selftest fills them."
     return Table("issues", "Known issues and their guards", columns, records, note)

@@ -2,6 +2,7 @@
 
 const COLLATOR = new Intl.Collator("en", { numeric: true });
 const FILTERED_FROM = 8; // rows of a table that gets a filter
+const FIRST = 200; // rows of a table that are shown first; as in style.css
 
 function valueOf(cell) {
   const sort = cell.dataset.sort;
@@ -23,6 +24,7 @@ function sort(table, head, index) {
   const rows = Array.from(body.rows, (row) => [valueOf(row.cells[index]), row]);
   rows.sort((a, b) => (down ? compare(b[0], a[0]) : compare(a[0], b[0])));
   body.append(...rows.map(([, row]) => row));
+  table.dispatchEvent(new Event("sorted"));
 }
 
 function sortable(table) {
@@ -38,8 +40,17 @@ function sortable(table) {
   if (rows >= FILTERED_FROM) filterable(table);
 }
 
+// A filter, and of a long table the first rows that fit it until the reader asks for all.
 function filterable(table) {
-  const rows = Array.from(table.tBodies[0].rows);
+  const body = table.tBodies[0];
+  let rows = Array.from(body.rows);
+  let wanted = [];
+  let limit = FIRST;
+  const texts = new Map();
+  const text = (row) => {
+    if (!texts.has(row)) texts.set(row, row.textContent.toLowerCase());
+    return texts.get(row);
+  };
   const label = document.createElement("label");
   label.className = "seek quiet small";
   const input = document.createElement("input");
@@ -47,19 +58,41 @@ function filterable(table) {
   const count = document.createElement("span");
   count.setAttribute("role", "status");
   label.append("filter ", input, " ", count);
-  (table.closest(".wide") ?? table).before(label);
-  let texts = null;
+  const frame = table.closest(".wide") ?? table;
+  frame.before(label);
+  const all = document.createElement("button");
+  all.type = "button";
+  const apply = () => {
+    let fit = 0;
+    for (const row of rows) {
+      const fits = wanted.every((word) => text(row).includes(word));
+      fit += fits;
+      const hidden = !fits || fit > limit;
+      if (row.hidden !== hidden) row.hidden = hidden;
+    }
+    const shown = Math.min(fit, limit);
+    count.textContent = shown < rows.length ? `${shown} of ${wanted.length ? `${fit} that fit, of ` : ""}${rows.length}` : "";
+    all.textContent = `Show all ${fit}`;
+    all.hidden = fit <= limit;
+  };
   input.addEventListener("input", () => {
-    texts ??= rows.map((row) => row.textContent.toLowerCase());
-    const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    rows.forEach((row, index) => {
-      const fits = wanted.every((word) => texts[index].includes(word));
-      if (row.hidden === fits) row.hidden = !fits;
-      shown += fits;
-    });
-    count.textContent = wanted.length ? `${shown} of ${rows.length}` : "";
+    wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    apply();
   });
+  table.addEventListener("sorted", () => {
+    rows = Array.from(body.rows);
+    apply();
+  });
+  all.addEventListener("click", () => {
+    limit = Infinity;
+    apply();
+  });
+  if (rows.length <= FIRST) return;
+  frame.after(all);
+  apply();
+  table.removeAttribute("data-long");
+  // The texts of all rows before the reader types, while the browser has nothing else to do.
+  (window.requestIdleCallback ?? setTimeout)(() => rows.forEach(text));
 }
 
 // --- keys
@@ -117,13 +150,53 @@ function pressed(event) {
   else if (event.key === "?") help();
   else if (event.key === "o") document.querySelector("[data-options]")?.toggleAttribute("open");
   else if (event.key === "/") {
-    const seek = document.querySelector(".seek input, .filters input");
+    const seek = document.querySelector(".seek input") ?? document.querySelector(".filters input");
     if (seek) {
       seek.closest("details")?.setAttribute("open", "");
       seek.focus();
       event.preventDefault();
     }
   }
+}
+
+// --- a run that goes on: an event has texts for the parts of the page, and at its end the connection is closed
+
+function follow(place) {
+  const part = (name) => place.querySelector(`[data-${name}]`);
+  const events = new EventSource(place.dataset.live);
+  const show = (event) => {
+    const state = JSON.parse(event.data);
+    for (const field of place.querySelectorAll("[data-field]")) {
+      const text = state.fields[field.dataset.field] ?? "";
+      if (field.textContent !== text) field.textContent = text;
+    }
+    const headline = part("headline");
+    if (headline && headline.textContent !== state.headline) headline.textContent = state.headline;
+    const share = part("share");
+    if (share && state.share !== null) share.value = state.share;
+    if (state.picture !== undefined && part("picture")) {
+      // The server escapes what the picture shows, and a parsed document runs nothing.
+      const parsed = new DOMParser().parseFromString(state.picture, "text/html");
+      part("picture").replaceChildren(...parsed.body.childNodes);
+    }
+    for (const [name, verdicts] of state.finished) finished(place, name, verdicts);
+    if (state.state === "running") return;
+    events.close();
+    if (part("results")) part("results").hidden = false;
+  };
+  for (const name of ["running", "finished", "died"]) events.addEventListener(name, show);
+}
+
+function finished(place, name, verdicts) {
+  const list = place.querySelector("[data-finished]");
+  if (!list || Array.from(list.children).some((one) => one.dataset.name === name)) return;
+  const item = document.createElement("li");
+  item.dataset.name = name;
+  const target = document.createElement("b");
+  target.textContent = name;
+  item.append(target, ` ${verdicts}`);
+  list.prepend(item);
+  place.querySelector("[data-none]").hidden = true;
 }
 
 // --- the token of a link: it stands behind the #, which no browser sends
@@ -137,6 +210,7 @@ function login(form) {
 }
 
 document.querySelectorAll("table[data-sortable]").forEach(sortable);
+document.querySelectorAll("[data-live]").forEach(follow);
 document.addEventListener("keydown", pressed);
 const keys = document.querySelector("[data-keys]");
 if (keys) {

@@ -5,28 +5,38 @@ the bundles that there are; no path is ever made from one.
 """
 
 import hashlib
+import os
+import re
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from attrs import frozen
 
-from aiperf_analysis.dashboard.asked import GoneError, NotFoundError
-from aiperf_analysis.dashboard.filters import Filters
 from aiperf_analysis.result import LeftOut
 from aiperf_analysis.selection import Measured, Read, Selection, gathered, read_bundle
+from aiperf_analysis.sources import courses
+from aiperf_analysis.sources.courses import RunCourse
+from aiperf_analysis.sources.errors import GoneError, NotFoundError
+from aiperf_analysis.sources.filters import Filters
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 from aiperf_core.results.filenames import MANIFEST, TARGETS
 from aiperf_core.results.listing import Run, Unreadable, bundles, listed
+from aiperf_core.results.models import Document
 
 # A folder is looked at again after this time; requests in between see the same.
 LOOK_S = 0.5
 SELECTIONS = 8  # that are kept
+LARGE = 20_000  # rows of a store; of a larger one pages read the newest results, and lists are made by SQL
+MOST_RESULTS = 2_000  # that are read of a large store
+MOST_POINTS = 200_000  # of a series of a store
 
+_SEAL, _SEAL_BEGIN = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{8,64}")
 ALL: Sequence[tuple[str | None, str | None]] = ((None, None),)
 
 
@@ -51,6 +61,15 @@ class Source(Protocol):
     def selection(self, filters: Filters = Filters()) -> Selection:  # noqa: B008  # it is frozen
         """The rows that match. Raises GoneError where the source is gone."""
 
+    def of_run(self, asked: str) -> Selection:
+        """A selection that has the run with this id, or with this begin of an id, if there is one."""
+
+    def series(self, digest: str) -> RunCourse | None:
+        """The believed runs of the series with this key; None where there is none."""
+
+    def document(self, run: Measured, kind: str, name: str) -> Document:
+        """A document of another package in a run. Raises BundleError."""
+
 
 def id_of(run: Measured) -> str:
     """The id of a run in addresses."""
@@ -64,7 +83,7 @@ def run_id(bundle: str) -> str:
 
 def is_seal(text: str) -> bool:
     """Whether a text is a seal."""
-    return len(text) == 64 and all(one in "0123456789abcdef" for one in text)
+    return _SEAL.fullmatch(text) is not None
 
 
 def run_of(selection: Selection, asked: str) -> Measured:
@@ -86,7 +105,7 @@ class _Kept:
 
 
 class FolderSource:
-    """A folder of bundles. A bundle is read again only when a file of it changed."""
+    """A folder of bundles, or a bundle. A bundle is read again only when a file of it changed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -126,6 +145,25 @@ class FolderSource:
             self._selections.move_to_end(key)
             return self._selections[key]
 
+    def of_run(self, asked: str) -> Selection:
+        """All rows: a folder is read whole."""
+        del asked
+        return self.selection()
+
+    def series(self, digest: str) -> RunCourse | None:
+        """The believed runs of the series with this key."""
+        return courses.of_selection(self.selection(), digest)
+
+    def document(self, run: Measured, kind: str, name: str) -> Document:
+        """A document of another package in a run. Raises BundleError."""
+        assert run.bundle is not None  # only runs of a store lack it
+        return run.bundle.document(kind, name)
+
+    def forget(self) -> None:
+        """Look at the folder anew with the next request."""
+        with self._lock:
+            self._looked = -LOOK_S
+
     def _look(self) -> None:
         if time.monotonic() - self._looked < LOOK_S:
             return
@@ -135,19 +173,21 @@ class FolderSource:
             found = _fingerprint(path)
             kept = before.get(path)
             if kept is None or kept.fingerprint != found:
-                kept = _Kept(found, _listed(path), _read(path))
+                read_of = _read(path)
+                kept = _Kept(found, _listed(path, read_of), read_of)
             self._kept[path] = kept
             return kept.listed
 
         try:
             if not self.root.is_dir():
                 raise FileNotFoundError(2, "it does not exist")
-            self._order = [one.path for one in bundles(self.root, read)]
+            listing = [read(self.root)] if (self.root / MANIFEST).exists() else bundles(self.root, read)
+            self._order = [one.path for one in listing]
         except OSError as error:
             self._kept, self._order = {}, []
             raise GoneError(
                 f"the folder '{words(str(self.root))}' cannot be read: {error.strerror or error}. Restore it, or start "
-                "the dashboard with another folder."
+                "with another folder."
             ) from error
         self._looked = time.monotonic()
         text = repr([(str(path), self._kept[path].fingerprint) for path in self._order])
@@ -156,7 +196,10 @@ class FolderSource:
             del self._selections[key]
 
 
-def _listed(path: Path) -> Run | Unreadable:
+def _listed(path: Path, found: Read | LeftOut) -> Run | Unreadable:
+    """The place of a bundle in the order of all. Of one that was read the manifest is kept once."""
+    if isinstance(found, Read):
+        return Run(path, found.run.manifest, ())
     try:
         return listed(path)
     except (OSError, AiperfError) as error:
@@ -172,19 +215,19 @@ def _read(path: Path) -> Read | LeftOut:
 
 def _fingerprint(path: Path) -> tuple[object, ...]:
     """What changes whenever a file of a bundle does: sizes and times of its manifest and of its results."""
-    found: list[object] = []
+    # With `os` rather than `pathlib`, which takes five times as long: a thousand bundles are looked at twice a second.
+    place, found = str(path), list[object]()
     try:
-        found.append(_stamp(path / MANIFEST))
-        for folder in (path / TARGETS, path / "load", path / "fleet"):
-            if folder.is_dir():
-                found += sorted((one.name, *_stamp(one)) for one in folder.iterdir())
+        found.append(_stamp(os.stat(f"{place}/{MANIFEST}")))
+        for name in (TARGETS, "load", "fleet"):
+            with suppress(FileNotFoundError, NotADirectoryError), os.scandir(f"{place}/{name}") as files:
+                found += sorted((one.name, *_stamp(one.stat())) for one in files)
     except OSError as error:
         found.append(str(error))
     return tuple(found)
 
 
-def _stamp(path: Path) -> tuple[int, int, int]:
-    seen = path.stat()
+def _stamp(seen: os.stat_result) -> tuple[int, int, int]:
     return seen.st_mtime_ns, seen.st_size, seen.st_ino
 
 
@@ -204,6 +247,7 @@ class StoreSource:
         self._lock = threading.Lock()
         self._looked = -LOOK_S
         self._state = ""
+        self._rows = 0
         self._selections: OrderedDict[tuple[str, Filters], Selection] = OrderedDict()
 
     @property
@@ -236,11 +280,56 @@ class StoreSource:
                     hardware=filters.hardware,
                     device=filters.device,
                     labels=dict(filters.labels),
+                    most=MOST_RESULTS if self._rows > LARGE else None,
                 )
                 while len(self._selections) > SELECTIONS:
                     self._selections.popitem(last=False)
             self._selections.move_to_end(key)
             return self._selections[key]
+
+    def of_run(self, asked: str) -> Selection:
+        """The rows of the runs whose id begins so; no others are read."""
+        from aiperf_analysis.store.reading import select
+
+        if not _SEAL_BEGIN.fullmatch(asked):
+            return Selection([], [])
+        with self._lock:
+            self._look()
+        return select(self.url, run=asked)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether pages must not read all results."""
+        with self._lock:
+            self._look()
+            return self._rows > LARGE
+
+    def series(self, digest: str) -> RunCourse | None:
+        """The newest believed runs of the series with this key, at most `MOST_POINTS`."""
+        from aiperf_analysis.store import reading
+        from aiperf_analysis.store.database import StoreError, opened
+
+        try:
+            with opened(self.url) as database:
+                key = reading.key_of(database, digest)
+                if key is None:
+                    return None
+                return courses.of_points(key, reading.series(database, digest, MOST_POINTS))
+        except StoreError as error:
+            raise GoneError(str(error)) from error
+
+    def document(self, run: Measured, kind: str, name: str) -> Document:
+        """A document of another package in a run, of its folder or of the store. Raises BundleError."""
+        from aiperf_analysis.store import reading
+        from aiperf_analysis.store.database import StoreError, opened
+
+        if run.bundle is not None:
+            return run.bundle.document(kind, name)
+        try:
+            with opened(self.url) as database:
+                return reading.document(database, run, kind, name)
+        except StoreError as error:
+            raise GoneError(str(error)) from error
 
     def forget(self) -> None:
         """Look at the store anew with the next request."""
@@ -249,13 +338,14 @@ class StoreSource:
 
     def _look(self) -> str:
         from aiperf_analysis.store.database import StoreError, opened
-        from aiperf_analysis.store.reading import state
+        from aiperf_analysis.store.reading import rows_in, state
 
         if time.monotonic() - self._looked < LOOK_S:
             return self._state
         try:
             with opened(self.url) as database:
                 self._state = state(database)
+                self._rows = rows_in(database)
         except StoreError as error:
             self._selections.clear()
             raise GoneError(str(error)) from error

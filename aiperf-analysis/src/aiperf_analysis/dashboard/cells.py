@@ -1,0 +1,93 @@
+"""The lines of tables as markup. A page may have thousands of cells, for which templates take ten times as long."""
+
+import re
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from aiperf_analysis.dashboard import guard
+from aiperf_analysis.dashboard.shown import Cell, Line, ShownTable
+from aiperf_core.names import words
+
+# Longer texts of bundles are shown by their beginning; the JSON has them whole. An address is cut where no server takes
+# it; it begins with `/`.
+MOST_LETTERS = 300
+# A longer name may break behind these characters, rather than within a word.
+UNBROKEN, _BREAKS = 14, re.compile(r"([._:/])(?=\w)")
+
+
+def plain(value: Any) -> Any:
+    """The last step of every value: no control characters, and no text without end. It is then escaped."""
+    if isinstance(value, Markup | int):
+        return value
+    text = words(str(value))
+    most = guard.ADDRESS_BYTES if text.startswith("/") else MOST_LETTERS
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def body(table: ShownTable) -> Markup:
+    """The lines of a table."""
+    return Markup("".join(_line(one, traced=table.traced) for one in table.lines))
+
+
+def _line(line: Line, *, traced: bool) -> str:
+    """A line. A reason that the line has in words already is told by the tip of its cell alone."""
+    texts, last = {cell.text for cell in line.cells}, ""
+    parts = ["<tr>"]
+    for place, cell in enumerate(line.cells):
+        parts.append(_cell(cell, first=place == 0, told=bool(cell.reason) and cell.reason in {*texts, last}))
+        last = cell.reason or last
+    if traced:
+        led = ", ".join(f'<a href="{escape(plain(href))}">{escape(plain(name))}</a>' for name, href in line.sources)
+        more = f" and {line.more} more" if line.more > 0 else ""
+        parts.append(f'<td class="from">{led}{more}</td>')
+    return "".join([*parts, "</tr>\n"])
+
+
+def _cell(cell: Cell, *, first: bool, told: bool) -> str:
+    text, kinds = escape(plain(cell.text)), _kinds(cell)
+    if first:
+        text = breakable(cell.text)
+    if cell.form == "verdict" and cell.text not in ("", "-"):
+        text = verdict(cell.text)
+    if cell.href:
+        text = Markup(f'<a href="{escape(plain(cell.href))}">{text}</a>')
+    return "".join(
+        (
+            "<th scope=row" if first else "<td",
+            f' class="{kinds}"' if kinds else "",
+            f' data-sort="{escape(cell.sort)}"' if cell.sort else "",
+            f' title="{escape(plain(cell.reason))}"' if told else "",
+            f">{text}",
+            f'<span class="below">{escape(plain(cell.interval))}</span>' if cell.interval else "",
+            f'<span class="below why">{escape(plain(cell.reason))}</span>' if cell.reason and not told else "",
+            "</th>" if first else "</td>",
+        )
+    )
+
+
+def breakable(name: str) -> Markup:
+    """A name that breaks behind its dots, underscores and colons where it is long."""
+    text = str(escape(plain(name)))
+    return Markup(_BREAKS.sub(r"\1<wbr>", text) if len(name) > UNBROKEN else text)
+
+
+def verdict(word: str) -> Markup:
+    """A verdict: its word, whose class gives it a shape and a colour."""
+    kind = escape(plain(word.replace(" ", "-")))
+    return Markup(f'<span class="verdict v-{kind}">{escape(plain(word))}</span>')
+
+
+def _kinds(cell: Cell) -> str:
+    """The classes that say how a text may be broken: by its longest word, its length, and its blanks."""
+    number = "n" if cell.form == "figure" else ""
+    text = cell.text
+    if len(text) > 40 and max(map(len, text.split()), default=0) > 40:
+        kind = "long"
+    elif len(text) > 60:
+        kind = "text"
+    elif len(text) > 24 and " " in text:
+        kind = "words"
+    else:
+        kind = "short" if len(text) < (18 if " " in text else 28) else ""
+    return f"{number} {kind}".strip()

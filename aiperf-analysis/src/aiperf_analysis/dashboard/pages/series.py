@@ -1,0 +1,311 @@
+"""The runs of one series over time, with zoom: every step is an address, and every point leads to its raw samples.
+
+Of a long series the picture shows the extremes of equal parts. A click on a part leads to that part alone, where each
+run is a point: from any point there are at most two steps to the raw samples.
+"""
+
+import functools
+import statistics
+from collections.abc import Sequence
+
+from attrs import evolve, frozen
+from markupsafe import Markup
+
+from aiperf_analysis.dashboard import filters, shown
+from aiperf_analysis.dashboard.asked import Asked, View
+from aiperf_analysis.dashboard.pages import steps
+from aiperf_analysis.dashboard.site import whole_number
+from aiperf_analysis.history.series import METRICS, Metric
+from aiperf_analysis.render import drawings, figures
+from aiperf_analysis.result import Axis, Column, Record, Table, counted, figure
+from aiperf_analysis.sources.courses import RunCourse
+from aiperf_core import units
+from aiperf_core.errors import UsageError
+from aiperf_core.render import layout, plane
+from aiperf_core.render.svg import Picture, Scale
+from aiperf_core.render.thinning import kept
+
+MOST_SINGLE = 200  # runs of a range whose points are all drawn and listed; of a longer one parts of this length
+EXTREMES = {layout.WIDE: 300, layout.NARROW: 120}  # points of a longer range, by the width of the picture
+AROUND = 20  # runs on either side of a step, in the range to which it leads
+MEDIANS, LEAST_RUNS = 40, 10  # of a line of medians: their number at most, and the least runs of each
+
+
+@frozen(kw_only=True)
+class Window:
+    """The runs that are shown: from `first` to `last` of `every`, by their numbers."""
+
+    key: str
+    metric: Metric
+    every: Sequence[steps.Run]
+    first: int
+    last: int
+    found: steps.Found
+
+    @property
+    def runs(self) -> Sequence[steps.Run]:
+        """The runs within."""
+        return self.every[self.first - 1 : self.last]
+
+    @property
+    def asks(self) -> list[tuple[str, str]]:
+        """The figure as a query; the time needs none."""
+        return [("metric", self.metric.name)] if self.metric.name != "time" else []
+
+    def address(self, first: int, last: int) -> str:
+        """The address of another range, moved into the series where it reaches beyond."""
+        whole, length = len(self.every), min(last - first, len(self.every) - 1)
+        first = min(max(first, 1), whole - length)
+        pairs = list(self.asks)
+        if first > 1 or first + length < whole:
+            pairs += [("from", str(first)), ("to", str(first + length))]
+        return filters.with_query(f"/series/{self.key}", pairs)
+
+    @property
+    def moves(self) -> list[tuple[str, str, str]]:
+        """The steps to other ranges: name, key of the script, address. Only steps that lead elsewhere."""
+        length = self.last - self.first + 1
+        half = max(1, length // 2)
+        found = [
+            ("Zoom in", "in", self.address(self.first + length // 4, self.first + length // 4 + max(half - 1, 1))),
+            ("Zoom out", "out", self.address(self.first - half, self.last + half)),
+            ("Earlier", "earlier", self.address(self.first - half, self.last - half)),
+            ("Later", "later", self.address(self.first + half, self.last + half)),
+            ("All runs", "all", self.address(1, len(self.every))),
+        ]
+        here = self.address(self.first, self.last)
+        return [one for one in found if one[2] != here]
+
+    @property
+    def parts(self) -> list[tuple[int, int]]:
+        """The parts of a range that is too long for single points: their first and last runs."""
+        if len(self.runs) <= MOST_SINGLE:
+            return []
+        starts = range(self.first, self.last + 1, MOST_SINGLE)
+        return [(start, min(start + MOST_SINGLE - 1, self.last)) for start in starts]
+
+
+@frozen
+class _Drawn:
+    """What a page shows of a range, which takes long to draw."""
+
+    told: str
+    picture: Markup
+    steps: shown.ShownTable | None
+    table: shown.ShownTable
+
+
+def page(asked: Asked) -> View:
+    """A range of the series with the key of the address: `metric`, and `from` and `to` as numbers of runs."""
+    course = asked.site.series(asked.path["key"])
+    window = _window(asked, course)
+    title = course.title
+    name = ("range", window.key, window.metric.name, str(window.first), str(window.last))
+    drawn = asked.site.kept(name, lambda: _drawn(window, title))
+    return View(
+        template="series.html.jinja",
+        title=title,
+        data={
+            "course": course,
+            "window": window,
+            "told": drawn.told,
+            "steps_told": window.found.told,
+            "steps": drawn.steps,
+            "picture": drawn.picture,
+            "table_shown": drawn.table,
+            "metrics": [
+                (name, filters.with_query(f"/series/{window.key}", [("metric", name)] if name != "time" else []))
+                for name, found in course.figures.items()
+                if any(found)
+            ],
+            "history": filters.with_query(
+                "/history", [("target", shown.literal(course.key.target)), ("row", course.key.implementation)]
+            ),
+        },
+        command=["analyze", "history", *asked.site.source.arguments, "--target", course.key.target,
+                 "--row", course.key.implementation, "--metric", window.metric.name],
+        api=filters.with_query(f"/api/v1/series/{window.key}", window.asks),
+        csv=True,
+        crumbs=[("History", "/history"), (course.key.target, shown.target_address(course.key.target))],
+    )  # fmt: skip
+
+
+def _drawn(window: Window, title: str) -> _Drawn:
+    picture = layout.both(functools.partial(_picture, window, title)) if window.every else Markup("")
+    return _Drawn(_message(window), picture, _steps(window), _table(window))
+
+
+def _window(asked: Asked, course: RunCourse) -> Window:
+    name = metric_of(asked)
+    every, found = of_metric(asked, course, name)
+    last = whole_number("to", asked.one("to", str(max(len(every), 1))), 10**8)
+    first = whole_number("from", asked.one("from", "1"), 10**8)
+    first, last = max(first, 1), min(max(last, 1), max(len(every), 1))
+    if first > last:
+        there = units.plural("run", len(every))
+        raise UsageError(f"from must not be greater than to; got {first:,} and {last:,} of {there}.")
+    return Window(key=asked.path["key"], metric=METRICS[name], every=every, first=first, last=last, found=found)
+
+
+def metric_of(asked: Asked) -> str:
+    """The figure that a query names. Raises UsageError for one that no row has."""
+    name = asked.one("metric", "time")
+    if name not in METRICS:
+        raise UsageError(f"metric takes one of {', '.join(METRICS)}; got {figures.text(name[:40])!r}.")
+    return name
+
+
+def of_metric(asked: Asked, course: RunCourse, name: str) -> tuple[list[steps.Run], steps.Found]:
+    """The runs of a series that have a figure, and the steps among them; both stay in memory."""
+    every = asked.site.kept(("runs", asked.path["key"], name), lambda: steps.runs_of(course, name))
+    found = asked.site.kept(("steps", asked.path["key"], name), lambda: steps.find(every, METRICS[name], course.floor))
+    return every, found
+
+
+def _message(window: Window) -> str:
+    """What the picture shows, as a sentence."""
+    runs = window.runs
+    if not runs:
+        return f"No run of this series has the figure '{window.metric.name}'."
+    values = [one.figure.value for one in runs]
+    low, half, high = (_figure(value, window.metric) for value in (min(values), statistics.median(values), max(values)))
+    which = f"Runs {window.first:,} to {window.last:,} of {len(window.every):,}"
+    days = f"{runs[0].created[:10]} to {runs[-1].created[:10]}"
+    inside = len(steps.borders(window.found, window.first, window.last))
+    told = f" {units.plural('step', inside)} within." if inside else ""
+    return f"{which}, {days}: {window.metric.name} from {low} to {high}, median {half}.{told}"
+
+
+def _figure(value: float, metric: Metric) -> str:
+    return figures.text(counted(value, metric.unit))
+
+
+def _picture(window: Window, title: str, wide: float) -> Picture:
+    runs, metric = window.runs, window.metric
+    better = "lower" if metric.better == "down" else "higher"
+    ends = [end for one in runs for end in (one.figure.low, one.figure.high)]
+    y = drawings.axis(ends, Axis(title=f"{metric.name}, {better} is better", unit=metric.unit))
+    numbers = drawings.axis([], Axis(title="run, in the order of time", unit="count"))
+    x = evolve(numbers, scale=functools.partial(Scale, window.first - 0.5, window.last + 0.5))
+    return plane.draw(
+        plane.Plane(
+            title=title,
+            message=_message(window),
+            x=x,
+            y=y,
+            courses=[_points(window, wide), *_lines(window)],
+            borders=steps.borders(window.found, window.first, window.last),
+            bands=steps.bands(window.found, window.first, window.last),
+            areas=_areas(window),
+            wide=wide,
+            kind="series-zoom",
+        )
+    )
+
+
+def _areas(window: Window) -> list[plane.Area]:
+    """The parts of a long range; of a short one its whole, which shows the script where the plane is."""
+    if not window.parts:
+        return [plane.Area(window.first - 0.5, window.last + 0.5, "", "")]
+    return [
+        plane.Area(first - 0.5, last + 0.5, f"zoom to runs {first:,} to {last:,}", window.address(first, last))
+        for first, last in window.parts
+    ]
+
+
+def _points(window: Window, wide: float) -> plane.Course:
+    """The runs; of a long range the extremes of equal parts."""
+    most = EXTREMES[wide] if window.parts else MOST_SINGLE
+    runs = window.runs
+    places = kept([one.figure.value for one in runs], most)
+    spots = [
+        plane.Spot(
+            x=one.number,
+            y=one.figure.value,
+            y_ends=(one.figure.low, one.figure.high) if one.figure.high > one.figure.low else None,
+            tip=f"run {one.number:,}, {one.created[:19]}: {_figure(one.figure.value, window.metric)}",
+            kind="mark s0",
+            href=shown.address_of(one.origin),
+        )
+        for one in (runs[at] for at in places)
+    ]
+    return plane.Course(name="runs", colour="s0", spots=spots)
+
+
+def _lines(window: Window) -> list[plane.Course]:
+    """The levels between steps; where none were sought in the whole range, medians."""
+    if window.found.skipped >= window.first:
+        return _medians(window.runs)
+    return steps.levels(window.found, window.first, window.last)
+
+
+def _medians(runs: Sequence[steps.Run]) -> list[plane.Course]:
+    """The medians of equal parts as a line; none for a short range."""
+    length = max(-(-len(runs) // MEDIANS), LEAST_RUNS)
+    if len(runs) < 6 * length:
+        return []
+    spots = [
+        plane.Spot(x=(some[0].number + some[-1].number) / 2, y=statistics.median(one.figure.value for one in some))
+        for start in range(0, len(runs), length)
+        for some in [runs[start : start + length]]
+    ]
+    name = f"medians of {length} runs"
+    return [plane.Course(name=name, colour="s1", spots=spots, look=("line", "mark"), line="course", marked=False)]
+
+
+def _table(window: Window) -> shown.ShownTable:
+    """The runs, each with its samples; of a long range its parts, each with the range that it leads to."""
+    if window.parts:
+        return _of_parts(window)
+    columns = [
+        Column("run", "run", "figure"),
+        Column("created", "began"),
+        Column("commit", "commit"),
+        Column("verdict", "verdict", "verdict"),
+        Column("value", window.metric.name, "figure"),
+    ]
+    records = [
+        Record(
+            {"run": one.number, "created": one.created[:19], "commit": (one.git or "")[:12] or None,
+             "verdict": one.verdict, "value": figure(one.figure, window.metric.unit)},
+            [one.origin],
+        )
+        for one in window.runs
+    ]  # fmt: skip
+    return shown.table(Table("runs", "Runs, each with its raw samples", columns, records))
+
+
+def _steps(window: Window) -> shown.ShownTable | None:
+    """The steps of the whole series, newest first, each with the range around it; None for none."""
+    if not window.found.steps:
+        return None
+    table = steps.table(window.found, window.every)
+    leads = [
+        {0: ("", window.address(number - AROUND, number + AROUND))}
+        for number in (window.found.number(one.at) for one in reversed(window.found.steps))
+    ]
+    return shown.linked(shown.table(table), leads)
+
+
+def _of_parts(window: Window) -> shown.ShownTable:
+    columns = [
+        Column("range", "runs"),
+        Column("begin", "first began"),
+        Column("end", "last began"),
+        Column("low", "lowest", "figure"),
+        Column("half", "median", "figure"),
+        Column("high", "highest", "figure"),
+    ]
+    records = []
+    for first, last in window.parts:
+        some = window.every[first - 1 : last]
+        values = [one.figure.value for one in some]
+        low, half, high = (
+            counted(value, window.metric.unit) for value in (min(values), statistics.median(values), max(values))
+        )
+        records.append(
+            Record({"range": f"{first:,} to {last:,}", "begin": some[0].created[:19], "end": some[-1].created[:19],
+                    "low": low, "half": half, "high": high})
+        )  # fmt: skip
+    found = shown.table(Table("parts", "Parts of this range, each with its runs", columns, records))
+    return shown.linked(found, [{0: ("", window.address(first, last))} for first, last in window.parts])

@@ -1,0 +1,1 @@
+"""Folders of bundles and stores as one interface, for the dashboard and the TUI."""

@@ -1,0 +1,88 @@
+"""The runs of one series as columns, from bundles or from a store."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from aiperf_analysis.selection import Entry, Selection, SeriesKey
+from aiperf_analysis.sizes import text_of
+from aiperf_core.measurements import Estimate
+
+if TYPE_CHECKING:
+    from aiperf_analysis.store.reading import Points
+
+
+@frozen(kw_only=True)
+class RunCourse:
+    """The believed runs of a series in the order of time, as columns of one length.
+
+    bundle: the seal of each run, or the path of its folder.
+    created: when the run began, in ISO 8601.
+    git: the commit of the run; None outside of a repository.
+    floor: the smallest relative change that matters, by the newest run.
+    figures: of each metric of `METRICS` the figures; None where a run has none.
+    """
+
+    key: SeriesKey
+    bundle: Sequence[str]
+    created: Sequence[str]
+    git: Sequence[str | None]
+    verdict: Sequence[str]
+    floor: float
+    figures: Mapping[str, Sequence[Estimate | None]]
+
+    def __len__(self) -> int:
+        return len(self.bundle)
+
+    @property
+    def title(self) -> str:
+        """What it is a series of: `target:implementation on nvidia-h200-x1, n=64`."""
+        of = [f"{self.key.target}:{self.key.implementation} on {self.key.hardware}", text_of(dict(self.key.params))]
+        return ", ".join(filter(None, of))
+
+
+def of_selection(selection: Selection, digest: str) -> RunCourse | None:
+    """The series with this key; None where there is none."""
+    return next((_of_entries(key, some) for key, some in selection.series().items() if key.digest == digest), None)
+
+
+def _of_entries(key: SeriesKey, entries: Sequence[Entry]) -> RunCourse:
+    from aiperf_analysis.history.series import METRICS
+
+    return RunCourse(
+        key=key,
+        bundle=[one.run.id for one in entries],
+        created=[one.run.created for one in entries],
+        git=[one.run.manifest.git for one in entries],
+        verdict=[one.row.verdict.value for one in entries],
+        floor=entries[-1].result.floor,
+        figures={name: [metric.of(one) for one in entries] for name, metric in METRICS.items()},
+    )
+
+
+def of_points(key: SeriesKey, points: "Points") -> RunCourse:
+    """The series as a store has it. Its memory and energy have no interval."""
+    return RunCourse(
+        key=key,
+        bundle=points.bundle,
+        created=points.created,
+        git=points.git,
+        verdict=points.verdict,
+        floor=points.floor,
+        figures={
+            "time": _estimates(points.time_s, points.time_s_low, points.time_s_high),
+            "speedup": _estimates(points.speedup, points.speedup_low, points.speedup_high),
+            "memory": _estimates(points.peak_bytes, points.peak_bytes, points.peak_bytes),
+            "energy": _estimates(points.joules, points.joules, points.joules),
+        },
+    )
+
+
+def _estimates(
+    values: Sequence[float | None], lows: Sequence[float | None], highs: Sequence[float | None]
+) -> list[Estimate | None]:
+    return [
+        None if value is None or low is None or high is None or not value > 0 else Estimate(value, low, high)
+        for value, low, high in zip(values, lows, highs, strict=True)
+    ]

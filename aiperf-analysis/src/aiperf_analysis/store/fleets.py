@@ -1,0 +1,41 @@
+"""Fleets in a store: how they ended, and their documents byte for byte."""
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from aiperf_analysis.documents import path_of
+from aiperf_analysis.fleet_documents import KIND, read
+from aiperf_analysis.selection import Measured
+from aiperf_analysis.store import tables
+from aiperf_analysis.store.values import Values, as_json, sealed_bytes
+from aiperf_core.results.bundle import Bundle
+
+
+def contents(run: Measured, bundle: Bundle) -> list[Values]:
+    """What the fleets of a bundle add. Raises BundleError for one of another format, SealError for a changed one."""
+    return [_content(run, bundle, name) for name in bundle.documents(KIND)]
+
+
+def _content(run: Measured, bundle: Bundle, name: str) -> Values:
+    data = sealed_bytes(run, bundle, path_of(KIND, name))
+    document, fleet = read(bundle, name)
+    return {
+        "name": name,
+        "created": document.created,
+        "label": fleet.id,
+        "engine": fleet.engine,
+        "state": fleet.state,
+        "tasks": len(fleet.tasks),
+        "bundles": fleet.bundles,
+        "slow": as_json(fleet.slow),
+        "data": zlib.compress(data),
+    }
+
+
+def insert_fleets(connection: sa.Connection, insert: Any, contents: Sequence[Values], bundle: int) -> int:
+    """Insert the fleets of a bundle that the store does not have, and return their number."""
+    new = [insert(tables.fleet).values({**one, "bundle": bundle}).on_conflict_do_nothing() for one in contents]
+    return sum(connection.execute(one.returning(tables.fleet.c.id)).scalar() is not None for one in new)
