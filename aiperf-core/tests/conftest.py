@@ -3,10 +3,13 @@
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from aiperf_core.harness.processes.child import Child, ForkServer
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.plugins import Plugins, load_plugins
@@ -64,18 +67,57 @@ class Site:
 
 
 @pytest.fixture(scope="session")
-def new_cache(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
-    """Makes cache folders that know what this machine's processors reach, which is measured once for all tests."""
-    known = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AIPERF_CACHE_DIR", str(known))
-        with Planner(Options(device="cpu"), tmp_path_factory.mktemp("logs")) as planner:
-            assert planner.ceilings("cpu") is not None
+def known_ceilings(
+    once: Callable[[str, Callable[[Path], object]], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A cache folder that knows what this machine's processors reach, which is measured once for all tests."""
 
-    def make() -> Path:
-        return shutil.copytree(known, tmp_path_factory.mktemp("cache"), dirs_exist_ok=True)
+    def measure(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("AIPERF_CACHE_DIR", str(folder))
+            with Planner(Options(device="cpu"), tmp_path_factory.mktemp("logs")) as planner:
+                assert planner.ceilings("cpu") is not None
 
-    return make
+    return once("known-ceilings", measure)
+
+
+@pytest.fixture(scope="session")
+def new_cache(known_ceilings: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes cache folders of their own that know what this machine's processors reach."""
+    return lambda: shutil.copytree(known_ceilings, tmp_path_factory.mktemp("cache"), dirs_exist_ok=True)
+
+
+@contextmanager
+def lent_servers() -> Iterator[type[ForkServer]]:
+    """Fork servers that are all one process, which imports torch once: a command that ends one ends its own children."""
+    with ForkServer() as server:
+
+        class Lent(ForkServer):
+            def __init__(self) -> None:
+                self.__dict__ = server.__dict__
+
+            def spawn(self, role: str, name: str, log: Path, **limits: Any) -> Child:
+                return super().spawn(role, name, log.absolute(), **limits)  # the process is in another folder
+
+            def close(self) -> None:
+                for child in self._children:
+                    if not child.ended:
+                        child.kill()
+
+        yield Lent
+
+
+@pytest.fixture(scope="session")
+def lend() -> Callable[[], AbstractContextManager[type[ForkServer]]]:
+    """What lends fork servers whose processes have the environment of the moment."""
+    return lent_servers
+
+
+@pytest.fixture(scope="session")
+def lent_server() -> Iterator[type[ForkServer]]:
+    """Fork servers that the tests share."""
+    with lent_servers() as server:
+        yield server
 
 
 @pytest.fixture
@@ -85,6 +127,12 @@ def bundle(tmp_path: Path) -> Bundle:
     made.write_target(example.result())
     made.write_manifest(example.manifest())
     return made
+
+
+@pytest.fixture
+def made_up_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands do not judge rows: those of the example have figures that its few samples do not give."""
+    monkeypatch.setattr("aiperf_core.cli.bundles.JUDGED_TARGETS", 0)
 
 
 @pytest.fixture

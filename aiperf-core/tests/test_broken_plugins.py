@@ -30,8 +30,7 @@ ASIDE = {
     ),
     "newer": (
         "raise AssertionError('imported')",
-        f"it needs aiperf-core[cuda]~=99.0.0, and this is aiperf-core {__version__}. "
-        "To update both: pip install --upgrade aiperf-core aiperf-newer",
+        f"it needs aiperf-core[cuda]~=99.0.0, and this is aiperf-core {__version__}. Update both.",
     ),
     "exits": ("import sys\nsys.exit('goodbye')", "its import raised SystemExit: goodbye"),
     "ends": ("import os\nos._exit(7)", "its import raised SystemExit: os._exit(7)"),
@@ -152,7 +151,7 @@ def test_the_doctor_names_each_with_a_remedy(told):
         assert found[name] == [f"skipped plugin aiperf-{name} 0.3: {reason}"]
     for name, (_, patterns) in NOTED.items():
         assert is_noted(found[name], patterns), name
-    assert all(one["remedy"].endswith(f"pip install --upgrade {one['name'].split()[1]}") for one in facts)
+    assert {one["remedy"] for one in facts} == {"update or remove it"}
 
 
 def test_the_doctor_s_table_names_each(told):

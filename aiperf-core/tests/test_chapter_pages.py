@@ -33,7 +33,7 @@ def test_every_chapter_has_a_page_whose_notes_are_on_its_targets(chapters, group
 def test_a_page_has_generated_parts_and_notes_of_each_target(chapters):
     page = chapters.page((DOCS / "ch12.md").read_text())
     assert page.startswith("# Chapter 12")
-    order = ["| target | devices | aim | lesson |", "## `ch12.cuda_graphs`", "- **Workload.**", "| device | impl"]
+    order = ["| target | devices | goal | lesson |", "## `ch12.cuda_graphs`", "- **Workload.**", "| device | impl"]
     order += [
         '<figure class="ladder" id="figure-ch12.cuda_graphs"><svg',
         "Measured on `nvidia-h200-x1`",

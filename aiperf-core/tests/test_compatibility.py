@@ -56,8 +56,7 @@ def test_a_plugin_for_another_core_is_set_aside_without_being_imported(site):
     site.install("aiperf-bolt", "", requires=f"aiperf-core[cuda]~={__version__}")
     plugins = site.load()
     assert [str(one) for one in plugins.set_aside] == [
-        f"skipped plugin aiperf-acme 0.3: it needs aiperf-core>=99, and this is aiperf-core {__version__}. "
-        "To update both: pip install --upgrade aiperf-core aiperf-acme"
+        f"skipped plugin aiperf-acme 0.3: it needs aiperf-core>=99, and this is aiperf-core {__version__}. Update both."
     ]
     assert [one.distribution for one in plugins.loaded] == ["aiperf-core", "aiperf-bolt"]
 

@@ -90,12 +90,12 @@ def custom_kernel(data):
         (FUSED.replace("return ", "return 0 * "), 3, ("INVALID",)),
     ],
 )
-def test_the_example_s_format_is_judged(example, tmp_path, text, code, verdicts):
+def test_the_example_s_format_is_judged(example, new_cache, tmp_path, text, code, verdicts):
     environment, _ = example
     (tmp_path / "reference.py").write_text(REFERENCE)
     (tmp_path / "candidate.py").write_text(text)
     options = "--target reference.py --format custom-kernel --device cpu --budget 0.2 --json --quiet"
-    done = environment.start(f"aiperf judge candidate.py {options}", tmp_path, AIPERF_CACHE_DIR=str(tmp_path / "cache"))
+    done = environment.start(f"aiperf judge candidate.py {options}", tmp_path, AIPERF_CACHE_DIR=str(new_cache()))
     assert done.returncode == code, (done.stdout[-2000:], done.stderr)
     (result,) = json.loads(done.stdout)["targets"]
     assert [one["name"] for one in result["rows"]] == ["ref_kernel", "candidate"]

@@ -33,8 +33,9 @@ def script(monkeypatch):
 class Machine:
     """A machine whose steps take the given seconds, and end with the given codes."""
 
-    def __init__(self, seconds=10.0, codes=(), dies_in=""):
+    def __init__(self, seconds=10.0, codes=(), dies_in="", says="the end"):
         self.now, self.seconds, self.codes, self.dies_in, self.ran = 0.0, seconds, dict(codes), dies_in, []
+        self.says = says
 
     def run(self, script):
         def run(step, limit_s):
@@ -43,9 +44,8 @@ class Machine:
                 raise KeyboardInterrupt
             self.now += min(self.seconds, limit_s)
             stopped = self.seconds > limit_s
-            return script.Ended(
-                None if stopped else self.codes.get(step.name, 0), min(self.seconds, limit_s), "the end"
-            )
+            code = None if stopped else self.codes.get(step.name, 0)
+            return script.Ended(code, min(self.seconds, limit_s), self.says)
 
         return run
 
@@ -124,6 +124,15 @@ def test_no_tests_is_no_failure_of_pytest_alone(script, tmp_path):
     found = steps(script, "tests:a", "quick:a")
     go(script, tmp_path, Machine(codes={"tests:a": 5, "quick:a": 5}), found)
     assert [one["outcome"] for one in script.read(tmp_path / "pass.jsonl")] == ["ok", "failed"]
+
+
+def test_a_target_that_does_not_fit_the_machine_stays_owed(script, tmp_path, capsys):
+    found = steps(script, "quick:a", "tests:a")
+    says = "acme.a  SKIPPED\nneeds 2 GPUs, one for each rank (1 here)\n"
+    going = go(script, tmp_path, Machine(codes={"quick:a": 1, "tests:a": 1}, says=says), found)[1]
+    assert "unfit after 10 s\n              needs 2 GPUs, one for each rank (1 here)\n" in capsys.readouterr().out
+    assert going.summary(found).splitlines()[-2:] == ["failed: tests:a", "owed: quick:a"]
+    assert go(script, tmp_path, Machine(), found)[0] == ["quick:a"]
 
 
 def measured(package, target, date, text):

@@ -24,6 +24,7 @@ from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.measurements import Samples
 from aiperf_core.observers import HOOKS, OBSERVER_HOOKS
 from aiperf_core.plugins import Plugins
+from aiperf_core.testing import fleet_conformance
 from aiperf_core.validity.check import NotObserved
 from aiperf_core.validity.evidence import Evidence
 
@@ -249,6 +250,30 @@ def test_aiperf_documents(site):
     kind = plugins.known_documents["load"]
     assert kind.summary == "Loads on a server"
     assert kind.resolve().render("whole") == ["whole"]
+    site.write("aiperf_acme/schemas/load.json", "{}")
+    assert kind.read_schema() == b"{}"
+
+
+def test_aiperf_schemas(site):
+    site.install("aiperf-acme", example("aiperf_schemas"))
+    plugins = site.load()
+    assert plugins.set_aside == []
+    schema = plugins.schemas["acme-suite"].record
+    assert schema.files == "the suite of aiperf acme"
+    site.write("aiperf_acme/schemas/acme-suite.json", "{}")
+    assert schema.read_schema() == b"{}"
+
+
+def test_aiperf_fleets(site):
+    site.install("aiperf-acme", example("aiperf_fleets"))
+    second = re.findall(r"```python\n(.*?)```", DOCS.read_text().partition("## `aiperf_fleets")[2], re.DOTALL)[1]
+    site.write("aiperf_acme/idle.py", second)
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert "aiperf_acme.idle" not in sys.modules
+    fleet = plugins.known_fleets["idle"]
+    assert fleet.summary == "This machine, at the lowest priority"
+    assert fleet_conformance(lambda folder: fleet.resolve(folder, {}), site.folder) == []
 
 
 def test_aiperf_run_started(site, caplog):

@@ -33,10 +33,12 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "measurements",
         "described",
         "distributions",
+        "document_schema",
         "compatibility",
         "commands",
         "events",
         "executor",
+        "fleet",
         "profiler",
         "pytree",
         "version",
@@ -73,7 +75,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "selftest": ("selftest/*",),
     "profiling": ("profiling/*",),
     "render": ("render/*", "render/report/*"),
-    "testing": ("testing", "target_check", "pytest_plugin"),
+    "testing": ("testing", "target_check", "fleet_check", "pytest_plugin"),
     "cli": ("cli/*", "__main__"),
 }
 ORDER = list(ROOMS)

@@ -79,8 +79,14 @@ def test_a_pattern_chooses(pattern, expected):
         ("ch07.memory_acess", "'ch07.memory_acess' is not a target. Did you mean 'ch07.memory_access'?"),
         ("memory_acess", "'memory_acess' is not a target. Did you mean 'ch07.memory_access'?"),
         ("ch7", "'ch7' is not a target. Did you mean 'ch07'?"),
-        ("ch20", "'ch20' is not a target: ch20 is not installed. Get it: pip install aiperf-ch20"),
-        ("ch02.numa", "'ch02.numa' is not a target: ch02 is not installed. Get it: pip install aiperf-ch02"),
+        (
+            "ch20",
+            "'ch20' is not a target: ch20 is not installed. Get it, in a clone of aiperf: pip install -e ./aiperf-ch20",
+        ),
+        (
+            "ch02.numa",
+            "'ch02.numa' is not a target: ch02 is not installed. Get it, in a clone of aiperf: pip install -e ./aiperf-ch02",
+        ),
         ("ch21", "'ch21' is not a target. Did you mean 'ch01'?"),
         ("CH07", "'CH07' is not a target. See them all: aiperf list"),
         ("lunch", "'lunch' is not a target. Did you mean 'launch'?"),
@@ -144,7 +150,7 @@ def test_without_targets_the_message_says_how_to_get_some():
     with pytest.raises(UnknownTarget) as caught:
         select(["ch07"], ())
     assert str(caught.value) == (
-        "'ch07' is not a target: no benchmarks are installed. Get some: pip install aiperf-ch07"
+        "'ch07' is not a target: no benchmarks are installed. Get some, in a clone of aiperf: pip install -e ./aiperf-ch07"
     )
     assert caught.value.name == "ch07"
 

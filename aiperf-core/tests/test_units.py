@@ -101,7 +101,17 @@ def test_parameter(value, text):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(-1, "0 s"), (8.4, "8 s"), (59.6, "1 min 00 s"), (125, "2 min 05 s"), (4320, "1 h 12 min")]
+    ("value", "text"),
+    [
+        (-1, "0 s"),
+        (0, "0 s"),
+        (0.36, "360 ms"),
+        (0.97, "1 s"),
+        (8.4, "8 s"),
+        (59.6, "1 min 00 s"),
+        (125, "2 min 05 s"),
+        (4320, "1 h 12 min"),
+    ],
 )
 def test_span(value, text):
     assert units.span(value) == text

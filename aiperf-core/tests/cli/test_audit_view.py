@@ -16,7 +16,7 @@ SETTINGS = [
 def test_the_table_ends_with_the_advice(capsys: pytest.CaptureFixture[str]) -> None:
     print_audit(SETTINGS, as_json=False)
     assert capsys.readouterr().out == (
-        "   SETTING     VALUE  SOURCE\n"
+        "   setting     value  source\n"
         "   swap        off    /proc/meminfo\n"
         "!  huge pages  never  /sys/kernel/mm\n"
         "\n"

@@ -115,7 +115,7 @@ def test_a_bundle_that_cannot_be_read_is_one_paragraph(bundle, command, damage):
     assert list(bundle.path.parents[2].glob("out/*")) == []
     assert sorted(bundle.path.rglob("*")) == before
     if damage == "newer":
-        assert "has format 99, and this aiperf reads format 4 only. Upgrade: pip install" in done.stderr
+        assert "has format 99, and this aiperf reads format 5 only. Upgrade aiperf-core." in done.stderr
 
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one != "results rm"])

@@ -35,7 +35,7 @@ def test_the_same(tmp_path):
     assert found.stdout == (
         f"left   {left}\nright  {right}\n\n"
         "machine, software, sources and options are the same\n\n"
-        "target              implementation  left      right     ratio   95 % interval   verdict\n"
+        "target              implementation      left     right   ratio   95 % interval  verdict\n"
         "ch07.memory_access  strided         5.213 ms  5.213 ms  1.000x  [0.996, 1.004]  SAME\n"
         "ch07.memory_access  coalesced       652.3 us  652.3 us  1.000x  [0.996, 1.004]  SAME\n"
         "ch07.memory_access  memcpy          552.3 us  552.3 us  1.000x  [0.996, 1.004]  SAME\n\n"

@@ -70,6 +70,7 @@ def completed(line):
         ("aiperf judge x.py --target practice.ma", ["practice.matmul"]),
         ("aiperf validity output.wrong_v", ["output.wrong_values"]),
         ("aiperf validity outp", ["output"]),
+        ("aiperf schema ta", ["target"]),
         ("aiperf selftest --issue output.wrong_v", ["output.wrong_values"]),
         ("aiperf results rm --y", ["--yes"]),
         ("aiperf ch07 access-report ch07.ga", ["ch07.gather"]),

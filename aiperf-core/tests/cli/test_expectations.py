@@ -21,7 +21,7 @@ from aiperf_core.git import git_commit as commit_of
 from aiperf_core.goal import make_goal
 from aiperf_core.measurements import Estimate, Memory
 from aiperf_core.plugins import load_plugins
-from aiperf_core.results import example
+from aiperf_core.results import example, hardware
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Verdict
 from aiperf_core.stats import expectations as rules
@@ -457,18 +457,18 @@ def test_a_file_of_ones_own_and_targets_that_are_not_installed(bundle, tmp_path)
 @pytest.mark.parametrize("key", ["../../etc/passwd", "/etc/passwd", "A", "a b", "a--b", "", "x" * 101, "\x1b[2J"])
 def test_a_key_is_one_plain_word(key):
     with pytest.raises(UsageError, match="cannot name a kind of hardware"):
-        rules.checked_key(key)
+        hardware.checked_key(key)
 
 
 def test_keys():
     machine = example.manifest().machine
-    assert rules.hardware_key(machine, "cuda", {"n": 8}) == KEY
+    assert hardware.hardware_key(machine, "cuda", {"n": 8}) == KEY
     several = attrs.evolve(machine, gpus=machine.gpus * 4)
-    assert rules.hardware_key(several, "cuda", {"n": 8}) == KEY
-    assert rules.hardware_key(several, "cuda", {"n": 8, "world_size": 2}) == "nvidia-h200-x2"
-    assert rules.hardware_key(machine, "cpu", {}) == "amd-epyc-9654-96-core-processor-x16"
+    assert hardware.hardware_key(several, "cuda", {"n": 8}) == KEY
+    assert hardware.hardware_key(several, "cuda", {"n": 8, "world_size": 2}) == "nvidia-h200-x2"
+    assert hardware.hardware_key(machine, "cpu", {}) == "amd-epyc-9654-96-core-processor-x16"
     hostile = attrs.evolve(machine, gpus=[{"name": "../../x\x1b[2J" * 50}])
-    assert rules.KEY.fullmatch(rules.hardware_key(hostile, "cuda", {}))
+    assert hardware.KEY.fullmatch(hardware.hardware_key(hostile, "cuda", {}))
 
 
 def test_a_link_out_of_the_package_is_not_followed(command, bundle, package, tmp_path):

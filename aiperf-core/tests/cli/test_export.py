@@ -50,6 +50,14 @@ def test_csv(bundle):
     assert (invalid["verdict"], invalid["time_s"], invalid["findings"]) == ("INVALID", "", "output.stale_cache")
 
 
+@pytest.mark.parametrize(("name", "kind"), [("rows.csv", "csv"), ("rows.MD", "markdown"), ("rows.json", "json")])
+def test_the_name_of_the_file_tells_the_format(bundle, tmp_path, name, kind):
+    assert export(bundle.path, "--out", tmp_path / name).exit_code == 0
+    assert (tmp_path / name).read_text() == export(bundle.path, "--format", kind).stdout
+    assert export(bundle.path, "--format", "csv", "--out", tmp_path / "rows.json").exit_code == 0
+    assert (tmp_path / "rows.json").read_text() == export(bundle.path, "--format", "csv").stdout
+
+
 def test_what_is_not_believed_has_no_figures(bundle):
     untrusted = attrs.evolve(example.rows()[1], verdict="UNTRUSTED", reason="clocks", speedup=None)
     bundle.write_target(attrs.evolve(example.result(), rows=[untrusted]))
@@ -208,13 +216,17 @@ def test_a_truncated_target_is_one_clear_error(bundle):
     found = export(bundle.path, "--format", "csv")
     assert (found.exit_code, found.stdout) == (3, "")
     assert found.stderr.count("\n") == 1
-    assert found.stderr.startswith(f"aiperf: '{file}' is not a target file of format 4")
+    assert found.stderr.startswith(f"aiperf: '{file}' is not a target file of format 5")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "--format is missing; accepted: csv, markdown, html, json, parquet. See: aiperf export --help"),
+        (
+            (),
+            "the format is missing; accepted: --format csv, markdown, html, json, parquet, or --out with a name that "
+            "ends in .csv, .md, .html, .json, .parquet. See: aiperf export --help",
+        ),
         (
             ("--format", "xlsx"),
             "Invalid value for '--format': 'xlsx' is not one of 'csv', 'markdown', 'html', 'json', 'parquet'. "

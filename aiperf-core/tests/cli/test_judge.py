@@ -1,15 +1,26 @@
-"""`aiperf judge` as a user calls it: a process of its own, a file that nobody trusts, an exit code."""
+"""`aiperf judge`: a file of untrusted code, its result and the exit code."""
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
+from attrs import frozen
+from click.testing import CliRunner
 
+from aiperf_core.cli.main import Shell
+from aiperf_core.harness.processes import child
+from aiperf_core.harness.processes.child import ForkServer
+from aiperf_core.harness.run.observing import STARVED_REASON
+from aiperf_core.plugins import load_plugins
+
+JUDGED_AT_MOST = 4
 HONEST = """
 import torch
 
@@ -30,7 +41,7 @@ for number in range(40):
     with open(f"{number}.bin", "wb") as file:
         os.posix_fallocate(file.fileno(), 0, 1 << 29)
     time.sleep(0.05)
-time.sleep(60)
+time.sleep(600)
 """
 FLOODS = """
 import sys
@@ -45,7 +56,7 @@ import os, time
 for _ in range(3000):
     os.mkdir("within")
     os.chdir("within")
-time.sleep(60)
+time.sleep(600)
 """
 # The loop of the worker runs inside of the candidate's code, which answers as it likes.
 TAKES_OVER = """
@@ -66,7 +77,7 @@ class Implementation:
     def run(self, x):
         return torch.softmax(x, dim=-1)
 """
-# Says in the worker's place that the clock has stopped, and goes on.
+# Says in the worker's place that the sample has ended, and goes on.
 FORGES_NOTICE = """
 import sys
 import torch
@@ -76,13 +87,12 @@ class Implementation:
         half = x.shape[0] // 2
         first = torch.softmax(x[:half], dim=-1)
         frame = sys._getframe()
-        while frame is not None and frame.f_code.co_name != "do_sample":
+        while type(frame.f_locals.get("self")).__name__ != "Worker":
             frame = frame.f_back
-        if frame is not None:
-            frame.f_locals["self"].notify("stop")
+        frame.f_locals["self"].notify("ended")
         return torch.cat((first, torch.softmax(x[half:], dim=-1)))
 """
-# Has the output computed where it is handed over; the worker's function is its own again behind each sample.
+# Has the output computed where it is copied; the worker's function is its own again behind each sample.
 PUTS_BACK = """
 import sys
 import torch
@@ -91,20 +101,17 @@ class Implementation:
     def run(self, x):
         out = torch.empty_like(x)
         frame = sys._getframe()
-        while frame is not None and frame.f_code.co_name != "do_sample":
+        while type(frame.f_locals.get("self")).__name__ != "Worker":
             frame = frame.f_back
-        if frame is None:
-            return torch.softmax(x, dim=-1, out=out)
         kind = type(frame.f_locals["self"])
-        honest = kind.do_output
+        honest = kind._copy_output
 
         def later(worker):
-            kind.do_output = honest
+            kind._copy_output = honest
             torch.softmax(x, dim=-1, out=out)
-            worker._print = worker._fingerprint(worker._place)
             return honest(worker)
 
-        kind.do_output = later
+        kind._copy_output = later
         return out
 """
 # The output is the beginning of an own buffer, behind which lies what the next call needs.
@@ -123,43 +130,73 @@ class Implementation:
 """
 
 
+@frozen
+class Done:
+    """What a command printed, and its exit code."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 class Machine:
     """A machine of a user's: a home and a temporary folder of its own."""
 
-    def __init__(self, folder: Path, cache: Path) -> None:
-        self.folder, self.cache = folder, cache
+    def __init__(self, folder: Path, cache: Path, server: type[ForkServer]) -> None:
+        self.folder, self.cache, self.server = folder, cache, server
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
+        # So wide that no path is broken.
+        self.environment = {"COLUMNS": "400", "AIPERF_CACHE_DIR": str(cache), "TMPDIR": str(self.temporary)}
 
-    def judge(self, text: str | None, *options: str, file: str = "candidate.py") -> subprocess.CompletedProcess[str]:
-        """Judge a file with this text, at the smallest size."""
+    def line(self, text: str | None, options: tuple[str, ...], file: str) -> list[str]:
+        """The arguments that judge a file with this text, at the smallest size."""
         path = self.folder / file
         if text is not None:
             path.write_text(text)
-        # So wide that no path is broken.
-        environment = {
-            **os.environ,
-            "COLUMNS": "400",
-            "AIPERF_CACHE_DIR": str(self.cache),
-            "TMPDIR": str(self.temporary),
-        }
         arguments = ("--target", "practice.softmax", "--device", "cpu", "--size", "smoke", "--budget", "0.2", "--quiet")
         # Only the arguments that the options do not replace.
         pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
         kept = [one for pair in pairs if pair[0] not in options for one in pair]
-        command = [sys.executable, "-m", "aiperf_core", "judge", str(path), *kept, "--quiet", *options]
-        return subprocess.run(
-            command, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=300, check=False
-        )
+        return ["judge", str(path), *kept, "--quiet", *options]
+
+    def judge(self, text: str | None, *options: str, file: str = "candidate.py") -> Done:
+        """Judge in this process; again where other work on the machine kept the observer from looking."""
+        for _ in range(JUDGED_AT_MOST):
+            done = self.judge_once(text, *options, file=file)
+            if STARVED_REASON not in done.stdout:
+                break
+        return done
+
+    def judge_once(self, text: str | None, *options: str, file: str) -> Done:
+        """Judge in this process, with a fork server that the tests share."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.folder)
+            patch.setattr(tempfile, "tempdir", None)
+            patch.setattr(child, "ForkServer", self.server)
+            line = self.line(text, options, file)
+            done = CliRunner().invoke(Shell(load_plugins()), line, env=self.environment, prog_name="aiperf")
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return Done(done.exit_code, done.stdout, done.stderr)
+
+    def judge_apart(self, text: str, *options: str, data_kib: int | None = None) -> Done:
+        """Judge in a process of its own, as a user does. No process may take more memory than `data_kib`."""
+        command = [sys.executable, "-m", "aiperf_core", *self.line(text, options, "candidate.py")]
+        if data_kib is not None:
+            command = ["sh", "-c", f'ulimit -d {data_kib}; exec "$@"', "sh", *command]
+        environment = {**os.environ, **self.environment}
+        done = subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=300)
+        return Done(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture
-def machine(tmp_path: Path, new_cache: Callable[[], Path]) -> Machine:
-    return Machine(tmp_path, new_cache())
+def machine(tmp_path: Path, new_cache: Callable[[], Path], lent_server: type[ForkServer]) -> Machine:
+    return Machine(tmp_path, new_cache(), lent_server)
 
 
 def test_an_honest_file_is_measured(machine: Machine) -> None:
-    done = machine.judge(HONEST, "--json")
+    done = machine.judge_apart(HONEST, "--json")
     assert done.returncode == 0, done.stderr
     (result,) = json.loads(done.stdout)["targets"]
     baseline, row = result["rows"]
@@ -247,6 +284,70 @@ def test_a_fault_of_the_reference_is_the_users_and_never_the_candidates(
     done = machine.judge(LINEAR.format(name="ModelNew", inputs="x"), *options)
     assert done.returncode == 2, (done.stdout[-2000:], done.stderr)
     assert f"{reference}: {message}" in " ".join((done.stdout + done.stderr).split())
+    assert not (machine.cache / "quarantine.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "torch.randn(37, 64)",
+            "torch.randn(37, 64).cuda()",
+            r"get_inputs raised \w+: .* It must work without a GPU: let it create tensors without naming a device;",
+        ),
+        ("self.linear(x)", "self.linear(x.cuda()).cpu()", r"Model raised \w+: .*(CUDA|NVIDIA)"),
+    ],
+)
+def test_a_reference_that_needs_a_gpu_is_refused_where_there_is_none(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    reference = machine.folder / "reference.py"
+    reference.write_text(LINEAR.format(name="Model", inputs="x").replace(old, new))
+    done = machine.judge_apart(
+        LINEAR.format(name="ModelNew", inputs="x"), "--target", str(reference), "--format", "kernelbench"
+    )
+    assert done.returncode == 2, (done.stdout[-2000:], done.stderr)
+    told = " ".join((done.stdout + done.stderr).split())
+    assert re.search(re.escape(f"{reference}: ") + message, told), told
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        # Of 2 GiB: the weights of the model, and its inputs.
+        ("[64, 53]", "[1 << 14, 1 << 15]", "making Model of get_init_inputs"),
+        ("torch.randn(37, 64)", "torch.randn(1 << 23, 64)", "get_inputs"),
+    ],
+)
+def test_a_reference_of_two_gigabytes_where_less_is_allowed(machine: Machine, old: str, new: str, what: str) -> None:
+    reference = machine.folder / "reference.py"
+    reference.write_text(LINEAR.format(name="Model", inputs="x").replace(old, new))
+    options = ("--target", str(reference), "--format", "kernelbench")
+    done = machine.judge_apart(LINEAR.format(name="ModelNew", inputs="x"), *options, data_kib=1_500_000)
+    assert done.returncode == 2, (done.stdout[-2000:], done.stderr)
+    told = " ".join((done.stdout + done.stderr).split())
+    assert f"{reference}: {what} needs more memory than a process of this run may take: " in told
+    assert "2147483648 bytes" in told
+    assert "Use smaller sizes, or a machine with more memory." in told
+    assert "Traceback" not in told
+    assert not (machine.cache / "quarantine.json").exists()
+    assert [*machine.temporary.iterdir()] == []
+
+
+def test_a_reference_whose_copies_need_more_memory_than_is_allowed(machine: Machine) -> None:
+    """The judge makes a model of 400 MB, and cannot keep its weights in float64 too."""
+    reference = machine.folder / "reference.py"
+    text = LINEAR.format(name="Model", inputs="x").replace("[64, 53]", "[64, 1_600_000]")
+    reference.write_text(text.replace("torch.randn(37, 64)", "torch.randn(1, 64)"))
+    options = ("--target", str(reference), "--format", "kernelbench")
+    done = machine.judge_apart(LINEAR.format(name="ModelNew", inputs="x"), *options, data_kib=1_500_000)
+    assert done.returncode == 2, (done.stdout[-2000:], done.stderr)
+    told = " ".join((done.stdout + done.stderr).split())
+    assert f"{reference}: the reference, its inputs and its weights need more memory than the judge may take: " in told
+    assert "ran out of memory: " in told
+    assert "Traceback" not in told
     assert not (machine.cache / "quarantine.json").exists()
 
 
@@ -342,7 +443,7 @@ def test_nothing_is_left_behind(machine: Machine) -> None:
         "class", "import tempfile\nopen(tempfile.mkdtemp() + '/kept', 'w').write('x' * 9999)\nclass"
     )
     before = {one.pid for one in psutil.process_iter()}
-    done = machine.judge(hoarder)
+    done = machine.judge_apart(hoarder)
     assert done.returncode == 3, done.stderr
     assert list(machine.temporary.iterdir()) == []
     left = [
@@ -420,7 +521,9 @@ def test_what_cannot_be_judged_is_refused(
 )
 @pytest.mark.proof
 def test_code_that_misbehaves_is_told_apart(machine: Machine, body: str, code: int, said: str) -> None:
-    done = machine.judge(f"{body}\n{HONEST}", "--timeout", "5", "--json")
+    # The baseline is given the usual time: the machine may have other work.
+    timeout = ("--timeout", "5") if said == "--timeout" else ()
+    done = machine.judge(f"{body}\n{HONEST}", *timeout, "--json")
     assert done.returncode == code, (done.stdout[-2000:], done.stderr)
     assert "Traceback" not in done.stderr
     (result,) = json.loads(done.stdout)["targets"]
@@ -442,22 +545,20 @@ def test_who_answers_in_the_workers_place_is_found(machine: Machine) -> None:
 
 
 @pytest.mark.proof
-def test_who_announces_a_stop_in_the_workers_place_has_no_verdict(machine: Machine) -> None:
+def test_who_announces_an_end_in_the_workers_place_has_no_verdict(machine: Machine) -> None:
     done = machine.judge(FORGES_NOTICE, "--json")
     assert done.returncode == 1, (done.stdout[-2000:], done.stderr)
     row = json.loads(done.stdout)["targets"][0]["rows"][1]
     assert row["verdict"] == "FAILED"
-    assert row["reason"] == "sent the notice 'stop' after start, stop"
+    assert row["reason"] == "sent the notice 'ended' after ready, ended"
 
 
 @pytest.mark.proof
-def test_what_is_put_back_before_anybody_looks_is_seen_by_chance(machine: Machine) -> None:
-    done = machine.judge(PUTS_BACK, "--json", "--budget", "3")
-    assert done.returncode == 3, (done.stdout[-2000:], done.stderr)
+def test_what_is_computed_where_the_output_is_copied_gains_nothing(machine: Machine) -> None:
+    done = machine.judge(PUTS_BACK, "--json")
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr)
     row = json.loads(done.stdout)["targets"][0]["rows"][1]
-    assert row["verdict"] == "INVALID"
-    assert [one["issue"] for one in row["findings"] if one["severity"] == "invalid"] == ["tamper.code_objects"]
-    assert "in the middle of a sample: aiperf_core.harness.roles.worker.Worker.do_output is" in row["reason"]
+    assert row["verdict"] in ("SAME", "SLOWER", "INCONCLUSIVE")
 
 
 @pytest.mark.parametrize("prepared", ["10**400", "-1.0"])
@@ -480,12 +581,11 @@ def test_answers_of_another_form_cost_the_row(machine: Machine, prepared: str) -
 )
 @pytest.mark.proof
 def test_a_state_of_another_form_costs_the_row(machine: Machine, state: str, said: str) -> None:
-    """Unless a look in the middle of a sample has found before what answers so."""
     done = machine.judge(TAKES_OVER.replace("STATE", state).replace("PREPARED", "0.001"), "--json")
     assert "Traceback" not in done.stderr
     row = json.loads(done.stdout)["targets"][0]["rows"][1]
-    assert (done.returncode, row["verdict"]) in ((1, "FAILED"), (3, "INVALID")), row["reason"]
-    assert (said if done.returncode == 1 else "in the middle of a sample: ") in row["reason"]
+    assert (done.returncode, row["verdict"]) == (1, "FAILED"), row["reason"]
+    assert said in row["reason"]
 
 
 @pytest.mark.proof

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import time
@@ -12,8 +13,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+SEARCH = Path(__file__).parents[3] / "examples" / "judge-client" / "search.py"
 HONEST = """
 import torch
 
@@ -137,8 +140,67 @@ def test_a_client_that_is_gone_harms_no_other(service: Service, client: Client) 
     assert client.answer()["id"] == 4
 
 
+def test_a_client_that_dies_while_its_candidate_is_judged_harms_no_other(service: Service, client: Client) -> None:
+    running = len(children(service.process.pid))
+    gone = service.connect()
+    gone.send({"id": 1, "code": HONEST}, {"id": 2, "code": HONEST})
+    deadline = time.monotonic() + 60
+    while len(children(service.process.pid)) == running:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    # Without a farewell, as the kernel closes the connection of a process that is killed.
+    gone.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    gone.close()
+    client.send({"id": 3, "code": ZEROS})
+    answer = client.answer()
+    assert (answer["id"], answer["verdict"]) == (3, "INVALID")
+    assert answer["seconds"] < 60
+
+
+def children(pid: int) -> list[int]:
+    """The descendants of a process."""
+    return [one.pid for one in psutil.Process(pid).children(recursive=True)]
+
+
 def test_the_socket_is_the_users_alone(service: Service) -> None:
     assert stat.S_IMODE(service.path.stat().st_mode) == 0o600
+
+
+@pytest.mark.long
+def test_a_search_over_a_hundred_candidates_is_right_about_all(service: Service, tmp_path: Path) -> None:
+    count = 100
+    found = tmp_path / "verdicts.jsonl"
+    command = [sys.executable, str(SEARCH), str(service.path), "--count", str(count), "--out", str(found)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert done.stdout.splitlines()[-1] == f"right about {count} of {count}"
+    again = subprocess.run([sys.executable, str(SEARCH), "--report", str(found)], capture_output=True, text=True)
+    assert again.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
+
+
+def test_a_search_that_is_wrong_says_so(tmp_path: Path) -> None:
+    verdicts = [("zeros", "FASTER"), ("zeros", "INVALID"), ("chunks", "SAME"), ("whole", "INVALID"), ("chunks", None)]
+    lines = [
+        {"number": number, "kind": kind, "rows": 8, "speedup": 1.0, "verdict": verdict, "reason": "why", "error": None}
+        for number, (kind, verdict) in enumerate(verdicts)
+    ]
+    file = tmp_path / "verdicts.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    done = subprocess.run([sys.executable, str(SEARCH), "--report", str(file)], capture_output=True, text=True)
+    assert done.returncode == 1
+    told = done.stdout.splitlines()
+    assert told[1:4] == [
+        "chunks                       1     1  SAME 1, None 1",
+        "whole                        0     1  INVALID 1",
+        "steps                        0     0  ",
+    ]
+    assert "zeros                        1     1  FASTER 1, INVALID 1" in told
+    assert told[-4:] == [
+        "wrong about 0, zeros: FASTER: why",
+        "wrong about 3, whole: INVALID: why",
+        "wrong about 4, chunks: None: why",
+        "right about 2 of 5",
+    ]
 
 
 def test_a_socket_in_use_is_left_alone(service: Service) -> None:

@@ -46,7 +46,7 @@ def test_a_table_of_all_targets(acme: Any) -> None:
     result = invoke(acme)
     assert result.exit_code == 0
     lines = result.output.splitlines()
-    assert lines[0].split() == ["TARGET", "FILE", "KIND", "ARCH", "BYTES", "RESULT"]
+    assert lines[0].split() == ["target", "file", "kind", "arch", "bytes", "result"]
     found = [line.split()[:4] for line in lines if line.startswith("acme.")]
     assert found == [
         ["acme.first", "first.cu", "cuda", "sm_80"],

@@ -24,7 +24,7 @@ def test_the_table(site):
     result = listed(site.load())
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
-        "NAME         GOAL     DEVICES    SUMMARY\n"
+        "name         goal     devices    summary\n"
         "acme.gather  speed    cpu, cuda  Sorted indices turn a gather into a copy\n"
         "acme.graph   latency  cuda       One launch for many kernels\n"
     )
@@ -33,7 +33,7 @@ def test_the_table(site):
 def test_patterns_choose(site):
     site.install("aiperf-acme", PLUGIN)
     assert listed(site.load(), "tag:memory").stdout == (
-        "NAME         GOAL   DEVICES    SUMMARY\n"
+        "name         goal   devices    summary\n"
         "acme.gather  speed  cpu, cuda  Sorted indices turn a gather into a copy\n"
     )
 
@@ -81,14 +81,14 @@ def test_without_benchmarks_it_says_how_to_get_some():
     result = listed(load_plugins([]))
     assert (result.exit_code, result.stdout, result.stderr) == (
         0,
-        "No benchmarks are installed. Get some: pip install aiperf-ch07\n",
+        "No benchmarks are installed. Get some, in a clone of aiperf: pip install -e ./aiperf-ch07\n",
         "",
     )
     assert listed(load_plugins([]), "--json").stdout == "[]\n"
     result = listed(load_plugins([]), "ch07")
     assert (result.exit_code, result.stderr) == (
         2,
-        "aiperf: 'ch07' is not a target: no benchmarks are installed. Get some: pip install aiperf-ch07\n",
+        "aiperf: 'ch07' is not a target: no benchmarks are installed. Get some, in a clone of aiperf: pip install -e ./aiperf-ch07\n",
     )
 
 

@@ -77,6 +77,10 @@ def test_version_names_the_plugins(site):
         (["zzz"], "aiperf: 'zzz' is not a command. All commands: aiperf --help\n"),
         (["--nothing"], f"aiperf: {NO_OPTION}. See: aiperf --help\n"),
         (["list", "--nothing"], f"aiperf: {NO_OPTION}. See: aiperf list --help\n"),
+        (
+            ["list", "--runable"],
+            "aiperf: No such option '--runable'. Did you mean '--runnable'? See: aiperf list --help\n",
+        ),
         (["plugins", "x"], "aiperf: Got unexpected extra argument (x). See: aiperf plugins --help\n"),
     ],
 )

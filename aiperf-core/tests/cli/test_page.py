@@ -107,7 +107,7 @@ def test_a_page(written, package):
     found, out = written()
     assert (found.exit_code, found.output) == (0, f"{out}: 2 targets, 1 figure\n")
     text = out.read_text()
-    assert text.startswith("# aiperf-acme\n\n| target | devices | aim | lesson |\n")
+    assert text.startswith("# aiperf-acme\n\n| target | devices | goal | lesson |\n")
     assert "| [`acme.gather`](#acmegather) | cpu, cuda | speed | Sorted \\| indices |" in text
     gather = section(text, "acme.gather")
     assert "Sorted gather: neighbours in \\*memory\\*." in gather

@@ -29,7 +29,7 @@ HOSTILE = (
 VOID = {"meta", "circle", "line", "path", "br"}
 TAGS = (
     "html head title style body header main section h1 h2 h3 p a b code pre ul li dl dt dd div span table caption thead "
-    "tbody tr th td figure figcaption svg g text desc"
+    "tbody tr th td figure figcaption svg g text desc details summary"
 )
 ATTRIBUTES = (
     "aria-label aria-labelledby charset class content cx cy d data-label height href http-equiv id lang name r role scope tabindex "
@@ -53,6 +53,8 @@ def many_samples(time_s, blocks=30):
         voluntary_switches=[0] * count,
         involuntary_switches=[0] * count,
         throttled=[index // 4 == 3 for index in range(count)],
+        answered_s=[None] * count,
+        **example.of_trusted_code(count),
     )
 
 

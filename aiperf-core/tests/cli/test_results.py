@@ -27,10 +27,10 @@ def test_the_list(runs):
     found = results("list", "--in", runs)
     assert (found.exit_code, found.stderr) == (0, "")
     assert found.stdout == (
-        "bundle  targets  run                  ended        device       command\n"
-        "new           1  2026-11-21T10:00:00  complete, 3  NVIDIA H200  aiperf run ch07.memory_access "
+        "bundle  targets  started               ended             device       command\n"
+        "new           1  2026-11-21 10:00 UTC  complete, exit 3  NVIDIA H200  aiperf run ch07.memory_access "
         "ch10.warp_specialized_gemm\n"
-        "old           1  2026-11-20T10:00:00  complete, 3  NVIDIA H200  aiperf run ch07.memory_access "
+        "old           1  2026-11-20 10:00 UTC  complete, exit 3  NVIDIA H200  aiperf run ch07.memory_access "
         "ch10.warp_specialized_gemm\n"
     )
 
@@ -58,13 +58,14 @@ def test_hostile_words_do_not_reach_the_terminal(runs):
     assert len(found.splitlines()) == 3
 
 
+@pytest.mark.usefixtures("made_up_figures")
 def test_show_by_name(runs):
     whole = results("show", "new", "--in", runs)
     assert whole.exit_code == 0
-    assert "ch10.warp_specialized_gemm  SKIPPED" in whole.stdout
+    assert "ch10.warp_specialized_gemm: needs sm_90a" in whole.stdout
     one = results("show", "new:ch07.memory_access", "--in", runs)
     assert "coalesced" in one.stdout
-    assert "ch10.warp_specialized_gemm  SKIPPED" not in one.stdout
+    assert "ch10.warp_specialized_gemm: needs" not in one.stdout
     assert results("show", runs / "new").stdout == whole.stdout
     assert results("show", "./new", "--in", runs).exit_code == 1
 

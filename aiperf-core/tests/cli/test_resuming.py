@@ -133,7 +133,11 @@ def test_what_is_no_bundle_cannot_be_resumed():
 
 def test_neither_a_pattern_nor_a_bundle():
     done = aiperf("run")
-    assert (done.exit_code, done.stderr) == (2, "aiperf: Missing argument 'PATTERN...'. See: aiperf run --help\n")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "aiperf: Missing argument 'PATTERN...': a target, a group, a tag or 'all'. The targets: aiperf list. See: "
+        "aiperf run --help\n",
+    )
 
 
 def test_a_full_disk_says_how_to_go_on(monkeypatch):
@@ -182,8 +186,8 @@ def test_the_same_again(before):
     assert done.stdout.startswith(
         "then   before\nnow    after\n\n"
         "machine, software, sources and options are the same\n\n"
-        "target    implementation  then      now       ratio   95 % interval   verdict then   now            outcome\n"
-        "acme.one  strided         4.00 ms   4.00 ms   1.000x  [0.982, 1.018]  MEASURED       MEASURED       holds\n"
+        "target    implementation      then       now   ratio   95 % interval  verdict then   now            outcome\n"
+        "acme.one  strided          4.00 ms   4.00 ms  1.000x  [0.982, 1.018]  MEASURED       MEASURED       holds\n"
         "acme.one  coalesced       2.000 ms  2.000 ms  1.000x  [0.986, 1.015]  FASTER 1.999x  FASTER 1.999x  holds\n"
         "acme.one  remembered                                                  INVALID        INVALID        holds\n"
     )
@@ -224,8 +228,7 @@ def test_what_is_not_installed_is_1(interrupted):
     done = aiperf("reproduce", "a run", "--quiet", targets=TARGETS[:1])
     assert done.exit_code == 1
     assert done.stderr == (
-        "note   'acme.two' came with 'aiperf-acme' 0.3, which is not installed here. Get it: pip install "
-        "'aiperf-acme==0.3'\n"
+        "note   'acme.two' came with 'aiperf-acme' 0.3, which is not installed here. Install it first.\n"
     )
     assert "not run" in done.stdout
 

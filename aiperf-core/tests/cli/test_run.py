@@ -1,4 +1,8 @@
-"""`aiperf run` as a user calls it: a process of its own, a package of benchmarks on the path, real results."""
+"""`aiperf run`: a package of benchmarks on the path, real results.
+
+Where a process of its own matters, the command has one; else it runs in that of the test, with a fork server that the
+tests share.
+"""
 
 import json
 import os
@@ -10,13 +14,21 @@ from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
+from aiperf_core.cli.main import Shell
+from aiperf_core.harness.processes import child
+from aiperf_core.harness.processes.child import ForkServer
+from aiperf_core.plugins import load_plugins
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.stats.recheck import recheck
 
 pytestmark = pytest.mark.quiet
 
 PLUGIN = """
+import os
+
+
 @hookimpl
 def aiperf_targets():
     yield Target("scale", "One pass over the data is enough", "speed", ("cpu",), ("memory",))
@@ -29,6 +41,12 @@ def aiperf_target_finished(result):
     if result.verdicts:
         with open(result.path + ".seen", "w") as file:
             file.write(repr(dict(result.verdicts)))
+
+
+@hookimpl
+def aiperf_progress(progress):
+    if (progress.block or 0) >= 2 and "TELLS_OF_SAMPLES" in os.environ:
+        open("sampled", "w").close()
 """
 
 SCALE = """
@@ -78,38 +96,73 @@ def raises(a):
 ELSEWHERE = SCALE.replace('device="cpu"', 'device="cuda"')
 
 
-@pytest.fixture
-def acme(site, tmp_path_factory, new_cache, monkeypatch):
+class Acme:
     """An installed package `aiperf-acme`, and a folder to run in."""
-    monkeypatch.setenv("AIPERF_CACHE_DIR", str(new_cache()))
+
+    def __init__(self, folder: Path, here: Path, server: type[ForkServer]) -> None:
+        self.folder, self.here, self.server = folder, here, server
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Run in this process; exit code, output and errors."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.here)
+            patch.setattr(child, "ForkServer", self.server)
+            done = CliRunner().invoke(Shell(load_plugins()), ["run", *arguments], prog_name="aiperf")
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return done.exit_code, done.stdout, done.stderr
+
+    def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
+        """Run in a process of its own."""
+        env = {**os.environ, "PYTHONPATH": str(self.folder), **environment}
+        command = [sys.executable, "-m", "aiperf_core", "run", *arguments]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=self.here, env=env, stdout=pipe, stderr=pipe, text=True)
+
+    def run_apart(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
+        """Run in a process of its own to the end; exit code, output and errors."""
+        process = self.start(*arguments, **environment)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    def start_sampling(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Run in a process of its own until it has taken samples."""
+        process = self.start(*arguments, TELLS_OF_SAMPLES="1")
+        wait_for((self.here / "sampled").exists)
+        return process
+
+
+@pytest.fixture(scope="module")
+def package(make_site, lend, tmp_path_factory):
+    """The folder of the package, and fork servers that find it."""
+    site = make_site(tmp_path_factory.mktemp("site"))
     site.install("aiperf-acme", PLUGIN)
     site.write("aiperf_acme/scale.py", SCALE)
     site.write("aiperf_acme/broken.py", "import no_such_module\n")
     site.write("aiperf_acme/elsewhere.py", ELSEWHERE)
-    return site.folder, tmp_path_factory.mktemp("here")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(site.folder))
+        patch.setenv("PYTHONPATH", str(site.folder))
+        with lend() as server:
+            yield site.folder, server
+    for name in [one for one in sys.modules if one.partition(".")[0] == "aiperf_acme"]:
+        del sys.modules[name]
 
 
-def start(acme, *arguments, **environment):
-    folder, here = acme
-    env = {**os.environ, "PYTHONPATH": str(folder), **environment}
-    command = [sys.executable, "-m", "aiperf_core", "run", *arguments]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=here, env=env, stdout=pipe, stderr=pipe, text=True)
-
-
-def run(acme, *arguments, **environment):
-    process = start(acme, *arguments, **environment)
-    out, err = process.communicate(timeout=120)
-    return process.returncode, out, err
+@pytest.fixture
+def acme(package, tmp_path, new_cache, monkeypatch):
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(new_cache()))
+    folder, server = package
+    return Acme(folder, tmp_path, server)
 
 
 def only_bundle(acme):
-    (path,) = (acme[1] / "artifacts" / "runs").iterdir()
+    (path,) = (acme.here / "artifacts" / "runs").iterdir()
     return Bundle.open(path)
 
 
 def test_a_run_leaves_a_bundle_that_can_be_read(acme):
-    code, out, err = run(acme, "acme.scale:goes_on", "--budget", "1")
+    code, out, err = acme.run_apart("acme.scale:goes_on", "--budget", "1")
     assert code == 0, err
     bundle = only_bundle(acme)
     assert bundle.path.name.endswith("-acme.scale")
@@ -135,7 +188,7 @@ def test_a_run_leaves_a_bundle_that_can_be_read(acme):
 
 
 def test_invalid_rows_stand_beside_untouched_ones_and_decide_the_exit_code(acme):
-    code, out, _ = run(acme, "acme.scale", "--budget", "1", "--quiet", "--json")
+    code, out, _ = acme.run("acme.scale", "--budget", "1", "--quiet", "--json")
     assert code == 3
     document = json.loads(out)
     (target,) = document["targets"]
@@ -144,11 +197,11 @@ def test_invalid_rows_stand_beside_untouched_ones_and_decide_the_exit_code(acme)
 
 
 def test_failures_decide_the_exit_code(acme):
-    assert run(acme, "acme.scale", "--variant", "raises", "--budget", "0.1", "--quiet")[0] == 1
+    assert acme.run("acme.scale", "--variant", "raises", "--budget", "0.1", "--quiet")[0] == 1
 
 
 def test_many_targets_one_of_which_cannot_be_imported(acme):
-    code, out, err = run(acme, "acme", "--variant", "goes_on", "--budget", "0.1")
+    code, out, err = acme.run("acme", "--variant", "goes_on", "--budget", "0.1")
     assert code == 1
     assert "'acme.broken' cannot be used: importing 'aiperf_acme.broken' raised ModuleNotFoundError" in " ".join(
         out.split()
@@ -162,14 +215,14 @@ def test_many_targets_one_of_which_cannot_be_imported(acme):
 
 
 def test_a_target_for_another_device_is_skipped_and_no_success(acme):
-    code, out, err = run(acme, "acme.elsewhere", CUDA_VISIBLE_DEVICES="")
+    code, out, err = acme.run_apart("acme.elsewhere", CUDA_VISIBLE_DEVICES="")
     assert code == 1
     assert (out + err).count("has no implementation for cpu; it runs on cuda") == 1
     assert out.startswith("acme.elsewhere  SKIPPED\nhas no implementation for cpu; it runs on cuda\n")
 
 
 def test_the_reasons_of_several_skipped_targets_stand_once(acme):
-    code, out, err = run(acme, "acme.elsewhere", "acme.broken", CUDA_VISIBLE_DEVICES="")
+    code, out, err = acme.run_apart("acme.elsewhere", "acme.broken", CUDA_VISIBLE_DEVICES="")
     assert code == 1
     assert (out + err).count("has no implementation for cpu; it runs on cuda") == 1
     assert " ".join(out.split()).count("'acme.broken' cannot be used") == 1
@@ -194,33 +247,33 @@ def test_the_reasons_of_several_skipped_targets_stand_once(acme):
     ],
 )
 def test_what_cannot_be_asked_for(acme, arguments, message):
-    code, out, err = run(acme, *arguments)
+    code, out, err = acme.run(*arguments)
     assert (code, out) == (2, "")
     assert err == f"aiperf: {message}\n"
-    assert not (acme[1] / "artifacts").exists()
+    assert not (acme.here / "artifacts").exists()
 
 
 def test_a_device_that_is_not_there(acme):
-    code, _, err = run(acme, "acme.scale", "--device", "cuda", CUDA_VISIBLE_DEVICES="")
+    code, _, err = acme.run_apart("acme.scale", "--device", "cuda", CUDA_VISIBLE_DEVICES="")
     assert code == 2
     assert err.startswith("aiperf: The device 'cuda' was requested, but this machine has none: ")
     assert len(err.splitlines()) == 1
-    assert not (acme[1] / "artifacts").exists()
+    assert not (acme.here / "artifacts").exists()
 
 
 def test_an_output_folder_that_is_in_use(acme):
-    out = acme[1] / "out"
+    out = acme.here / "out"
     out.mkdir()
     (out / "precious").write_text("data")
-    code, _, err = run(acme, "acme.scale", "--out", "out")
+    code, _, err = acme.run("acme.scale", "--out", "out")
     assert code == 1
     assert err.startswith("aiperf: 'out' is not empty; results go to a new or an empty folder.")
     assert [path.name for path in out.iterdir()] == ["precious"]
 
 
 def test_an_output_folder_that_cannot_be_made(acme):
-    (acme[1] / "file").write_text("")
-    code, _, err = run(acme, "acme.scale", "--out", "file/out")
+    (acme.here / "file").write_text("")
+    code, _, err = acme.run("acme.scale", "--out", "file/out")
     assert code == 1
     assert err.startswith("aiperf: cannot create 'file/out'")
     assert "Traceback" not in err
@@ -233,19 +286,9 @@ def wait_for(condition, seconds=60.0):
         time.sleep(0.02)
 
 
-def sampling(process):
-    for line in process.stderr:
-        if line.rstrip().endswith(": started"):
-            time.sleep(8.0)  # until samples are taken; a pipe has no line for a phase
-            return
-    raise AssertionError("never came to sampling")
-
-
 def test_ctrl_c_keeps_what_was_measured(acme):
-    process = start(acme, "acme.scale:goes_on", "acme.elsewhere", "--budget", "60")
-    sampling(process)
+    process = acme.start_sampling("acme.scale:goes_on", "acme.elsewhere", "--budget", "60")
     children = psutil.Process(process.pid).children(recursive=True)
-    time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130
@@ -259,8 +302,7 @@ def test_ctrl_c_keeps_what_was_measured(acme):
 
 
 def test_nothing_outlives_a_supervisor_that_is_killed(acme):
-    process = start(acme, "acme.scale:goes_on", "--budget", "60")
-    sampling(process)
+    process = acme.start_sampling("acme.scale:goes_on", "--budget", "60")
     children = psutil.Process(process.pid).children(recursive=True)
     assert len(children) >= 4  # the fork server, the judge, two workers
     process.kill()
@@ -270,24 +312,23 @@ def test_nothing_outlives_a_supervisor_that_is_killed(acme):
 
 
 def test_size_presets_and_sizes(acme):
-    code, out, _ = run(acme, "acme.scale:goes_on", "--size", "smoke", "--set", "n=2e3", "--budget", "0.05", "--json")
+    code, out, _ = acme.run("acme.scale:goes_on", "--size", "smoke", "--set", "n=2e3", "--budget", "0.05", "--json")
     assert code == 0
     (target,) = json.loads(out)["targets"]
     assert (target["problem"]["size"], target["problem"]["params"]) == ("smoke", {"n": 2000})
 
 
 def test_it_runs_under_a_name_of_its_own(acme):
-    folder, here = acme
     script = Path(sys.executable).with_name("aiperf-bench")
-    env = {**os.environ, "PYTHONPATH": str(folder)}
-    done = subprocess.run([script, "run", "acme.scael"], cwd=here, env=env, capture_output=True, text=True)
+    env = {**os.environ, "PYTHONPATH": str(acme.folder)}
+    done = subprocess.run([script, "run", "acme.scael"], cwd=acme.here, env=env, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == "aiperf: 'acme.scael' is not a target. Did you mean 'acme.scale'?\n"
 
 
 def test_a_sweep_measures_each_point_and_goes_on_after_a_size_that_does_not_fit(acme):
     sweep = ("--set", "n=1009,1e15,2003", "--budget", "0.1", "--picture", "sweep.svg")
-    code, out, err = run(acme, "acme.scale:goes_on", *sweep)
+    code, out, err = acme.run("acme.scale:goes_on", *sweep)
     assert code == 1, err
     bundle = only_bundle(acme)
     assert bundle.path.name.endswith("-acme.scale")
@@ -299,4 +340,4 @@ def test_a_sweep_measures_each_point_and_goes_on_after_a_size_that_does_not_fit(
     assert recheck(bundle).holds
     assert "acme.scale - cpu - sweep of n - 3 points" in out
     assert "[3/3] acme.scale@n=1000000000000000" in err
-    assert (acme[1] / "sweep.svg").read_text().startswith("<svg ")
+    assert (acme.here / "sweep.svg").read_text().startswith("<svg ")

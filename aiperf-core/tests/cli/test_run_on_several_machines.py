@@ -107,7 +107,7 @@ def test_what_the_options_need(monkeypatch, acme):
     said = asked(monkeypatch, *two, *where, "--executor", "here", plugins=load_plugins([]))
     assert said == "aiperf: --nnodes cannot be combined with --resume, nor with an --executor other than torchrun.\n"
     said = asked(monkeypatch, "--nnodes", "2", *where, plugins=plugins)
-    assert said.startswith("aiperf: Missing argument 'PATTERN...'.")
+    assert said.startswith("aiperf: Missing argument 'PATTERN...': a target")
 
 
 def test_the_secret_is_taken_out_of_the_environment(monkeypatch, acme):

@@ -91,6 +91,15 @@ def test_a_wide_table_is_whole_in_a_pipe(monkeypatch):
     assert screen.console.width == 80
 
 
+def test_the_line_of_an_event_breaks_between_words_in_a_terminal_and_not_in_a_log(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    shown, log = Terminal(), io.StringIO()
+    for stream in (shown, log):
+        Screen(stream).print_line(Text("several words " * 5))
+    assert all(line.endswith(("several", "words")) for line in map(str.rstrip, shown.getvalue().splitlines()))
+    assert len(log.getvalue().splitlines()) == 1
+
+
 def test_a_pipe_is_plain_even_where_colour_is_forced(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     stream = io.StringIO()

@@ -102,7 +102,23 @@ def test_tables_of_one_output_are_laid_out_alike():
     ]
 
 
-FIGURES = st.sampled_from(["23.9 ms", "[0.379, 129.01]", "1.00x", "", "-", "12 %"])
+def test_columns_of_figures_are_aligned_to_the_right():
+    rows = [("a", "4.00 ms", "[0.985, 1.016]", "0.1.0"), ("b", "12.5 us", "", "0.10.0"), ("c", "-", "[1, 2]", "1.0")]
+    assert drawn(80, ("name", "median", "95 % interval", "version"), rows) == [
+        "name   median   95 % interval  version",
+        "a     4.00 ms  [0.985, 1.016]  0.1.0",
+        "b     12.5 us                  0.10.0",
+        "c           -          [1, 2]  1.0",
+    ]
+
+
+def test_a_figure_is_never_parted_from_its_interval():
+    rows = [("TTFT", *["36.1 ms [26.2, ?]"] * 5), ("E2E", *["36.3 ms [28.2, 48.7]"] * 5)]
+    lines = drawn(80, ("latency", "p50", "p90", "p95", "p99", "p99.9"), rows)
+    assert sum("36.1 ms [26.2, ?]" in line for line in lines) == 5
+
+
+FIGURES = st.sampled_from(["5.2 ms [5.1, ?]", "23.9 ms", "[0.379, 129.01]", "1.00x", "", "-", "12 %"])
 TEXTS = st.text(alphabet="ab_. ", max_size=60).map(lambda text: " ".join(text.split()))
 
 

@@ -1,18 +1,26 @@
 """`aiperf watch` and `aiperf judge --watch`, as a user calls them: files are saved, verdicts follow, Ctrl-C ends."""
 
+import io
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from rich.text import Text
 
-from aiperf_core.cli.watching import Files
+from aiperf_core.cli import watching
+from aiperf_core.cli.screen import Screen
+from aiperf_core.cli.watching import Files, Watch
 from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.models import SkippedTarget, Verdict
 
 HONEST = """
 import torch
@@ -39,7 +47,8 @@ def test_a_changed_a_new_and_a_removed_file_are_seen(tmp_path: Path) -> None:
     assert files.wait(before) == [tmp_path / "a.py", tmp_path / "b.cu"]
 
 
-def test_a_file_that_is_still_being_written_is_waited_for(tmp_path: Path) -> None:
+def test_a_file_that_is_still_being_written_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "SETTLED_S", 0.3)  # a busy machine writes late
     path = tmp_path / "a.py"
     path.write_text("")
     files = Files([path])
@@ -53,16 +62,33 @@ def test_a_file_that_is_still_being_written_is_waited_for(tmp_path: Path) -> Non
     writer = threading.Thread(target=write)
     writer.start()
     assert files.wait(before) == [path]
-    writer.join()
     assert path.read_text() == "x" * 7
+    writer.join()
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps its text."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_target_that_cannot_be_used_has_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    stream, run = Terminal(), Mock(results=[SkippedTarget("acme.sort", Verdict.FAILED, "importing it raised")])
+    screen = Screen(stream, 80)
+    watch = Watch("acme.sort", Files([]), Mock(), screen, screen, None, quiet=True)
+    watch._show(run, Text("12:00:00 acme.sort  FAILED"))
+    assert "importing it raised" in stream.getvalue()
+    assert "speedup" not in stream.getvalue()
 
 
 class Watching:
     """A process that watches, with its output so far."""
 
     def __init__(self, arguments: list[str], folder: Path, cache: Path) -> None:
-        self.temporary = folder / "tmp"
-        self.temporary.mkdir()
+        self.temporary = Path(tempfile.mkdtemp(prefix="tmp-", dir=folder))
         environment = {**os.environ, "AIPERF_CACHE_DIR": str(cache), "TMPDIR": str(self.temporary)}
         command = [sys.executable, "-m", "aiperf_core", *arguments]
         self.process = subprocess.Popen(
@@ -131,12 +157,16 @@ def test_a_candidate_is_judged_whenever_it_is_saved(start: Start, tmp_path: Path
     assert "practice.softmax" in watching.text
     file.write_text("class Implementation(\n")
     watching.until("Ctrl-C ends", 2)
-    assert "candidate.py', line 1, column 21: does not parse" in " ".join(watching.text.split())
+    said = " ".join(watching.text.split())
+    assert re.search(r" \d\d:\d\d:\d\d '\S*candidate.py', line 1, column 21: does not parse", said), said
     file.write_text(ZEROS)
     watching.until("Ctrl-C ends", 3)
     assert "output.wrong_values" in watching.text
-    file.write_text(HONEST)
+    file.unlink()
     watching.until("Ctrl-C ends", 4)
+    assert "'candidate.py' does not exist; give the Python file of a candidate" in " ".join(watching.text.split())
+    file.write_text(HONEST)
+    watching.until("Ctrl-C ends", 5)
     assert watching.interrupt() == 0
     assert "Traceback" not in watching.text
     (kept,) = (tmp_path / "artifacts/runs").iterdir()
@@ -183,6 +213,23 @@ def test_two_watchers_take_turns(start: Start, tmp_path: Path, cache: Path) -> N
         assert "Ctrl-C ends" not in watching.text
         fcntl.flock(lock, fcntl.LOCK_UN)
         watching.until("Ctrl-C ends")
+
+
+def test_two_watchers_of_one_file_both_answer(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / "candidate.py"
+    file.write_text(HONEST)
+    both = [start("judge", "candidate.py", "--watch", "--target", "practice.softmax", *SMALL) for _ in range(2)]
+    for one in both:
+        one.until("Ctrl-C ends", 1)
+    file.write_text(ZEROS)
+    for one in both:
+        one.until("Ctrl-C ends", 2)
+        assert "output.wrong_values" in one.text
+    for one in both:
+        assert one.interrupt() == 0
+        assert "Traceback" not in one.text
+        assert [*one.temporary.iterdir()] == []
+    assert len([*(tmp_path / "artifacts/runs").iterdir()]) == 2
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from aiperf_core.devices import cpu
-from aiperf_core.devices.cpu import CpuDevice, last_level_cache_bytes, process_bytes
+from aiperf_core.devices.cpu import CpuDevice, last_level_cache_bytes, own_cache_bytes, process_bytes
 from aiperf_core.devices.cpu_kind import CpuKind
+from aiperf_core.measurements import Flush
 
 pytestmark = pytest.mark.quiet
 
@@ -80,6 +81,26 @@ def test_the_flush_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CpuDevice(4 * MIB).probe_flush() is None
 
 
+def test_where_a_shared_cache_shows_nothing_the_cores_own_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def probed(read, displace, flush, timed, typical):  # type: ignore[no-untyped-def]
+        asked.append((read.__self__.numel() * 8, displace.__self__.numel() * 8, typical))
+        return Flush(1.0, cold[len(asked) - 1], 1.0)
+
+    monkeypatch.setattr(cpu, "probe", probed)
+    monkeypatch.setattr(cpu, "last_level_cache_bytes", lambda: 4 * MIB)
+    monkeypatch.setattr(cpu, "own_cache_bytes", lambda: MIB)
+    device, cold = CpuDevice(1), [1.9, 8.0]
+    # A buffer that was replaced is no measure.
+    device._flush = torch.empty(64, dtype=torch.uint8)
+    assert device.probe_flush() == Flush(1.0, 8.0, 1.0)
+    assert asked == [(2 * MIB, 8 * MIB, min), (MIB // 16, 8 * MIB, min)]
+    asked, cold = [], [2.0]
+    assert device.probe_flush() == Flush(1.0, 2.0, 1.0)
+    assert asked == [(2 * MIB, 8 * MIB, min)]
+
+
 def test_a_flush_writes_twice_the_cache(device: CpuDevice) -> None:
     assert device._flush is not None
     assert device._flush.numel() == 2 * MIB
@@ -141,6 +162,16 @@ def test_the_last_level_cache(
     folder = caches(tmp_path, **sizes)
     monkeypatch.setattr(cpu, "Path", lambda _: folder)
     assert last_level_cache_bytes() == found
+
+
+def test_the_cache_of_a_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = caches(tmp_path, index0="48K", index2="2048K", index3="480M")
+    for index, level in (("index0", 1), ("index2", 2), ("index3", 3)):
+        (folder / index / "level").write_text(f"{level}\n")
+    monkeypatch.setattr(cpu, "Path", lambda _: folder)
+    assert own_cache_bytes() == 2 << 20
+    monkeypatch.setattr(cpu, "Path", lambda _: tmp_path / "none")
+    assert own_cache_bytes() == 256 << 10
 
 
 def test_a_kernel_that_keeps_the_peak(monkeypatch: pytest.MonkeyPatch) -> None:

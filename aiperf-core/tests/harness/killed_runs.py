@@ -92,7 +92,7 @@ def plugins(names=TARGETS):
     return Plugins(targets=tuple(InstalledTarget(name, name) for name in names))
 
 
-def new_manifest(*, plugins):
+def new_manifest(*, plugins, earlier=None):
     return attrs.evolve(
         measured.manifest(), machine=MACHINE, ceilings={}, files={}, skipped=[], complete=False, exit_code=None
     )

@@ -3,6 +3,7 @@
 The runs are on the CPU: of a plain target, of untrusted code, and of two ranks.
 """
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 import aiperf_core
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.harness.isolation.candidate import check_candidate
-from aiperf_core.harness.run import target_run
+from aiperf_core.harness.run import recording
 from aiperf_core.measurements import Census, Rank
 from aiperf_core.results.models import TargetResult
 from aiperf_core.validity.evidence import Evidence, SelfCheck
@@ -22,14 +23,23 @@ SOURCE = Path(aiperf_core.__file__).parent
 RECORDS = (Evidence, SelfCheck, Rank, Census)
 # Fields that only a GPU feeds: the code that does, by file.
 GPU_ONLY = {
-    "Evidence.audit": ("harness/run/last_round.py", "one.audit = answers.audit(answer)"),
-    "Census.gpus": ("harness/run/target_run.py", "evolve(seen, gpus=monitor.gpus(nvml))"),
+    "Evidence.audit": ("harness/run/last_round.py", "audit = answers.audit(answer)"),
+    "Census.gpus": ("harness/run/censuses.py", "evolve(seen, gpus=monitor.gpus(nvml))"),
     "Rank.gpus": ("harness/run/last_round.py", "ProcessMonitor(pid).gpus(nvml)"),
 }
 # Fields that may have one value in all of these runs: the code that reads or decides it, by file.
 ONE_VALUE_HERE = {
-    "Evidence.device": ("harness/run/target_run.py", "device=setup.device.name"),
+    "Evidence.device": ("harness/run/recording.py", "device=setup.device.name"),
     "Evidence.clock": ("harness/run/setup.py", 'return self.described.clock if self.kind.clock else "wall"'),
+    # They differ only where the fork server loads a library between two runs.
+    "Evidence.libraries": (
+        "harness/isolation/mapped_code.py",
+        "found.libraries.setdefault(library[1], {})[fingerprint] = path",
+    ),
+    "Evidence.server_libraries": (
+        "harness/run/recording.py",
+        "server_libraries=server.libraries if server else None",
+    ),
     "Rank.device": ("devices/device.py", "def place(self, rank: int) -> str:"),
     "Rank.processors": ("harness/run/last_round.py", "os.sched_getaffinity(pid)"),
     "Census.children": ("harness/isolation/process_monitor.py", "children=working"),
@@ -48,19 +58,30 @@ class Implementation:
 
 
 @pytest.fixture(scope="module")
-def seen(shared_measure: Callable[..., TargetResult], tmp_path_factory: pytest.TempPathFactory) -> list[Evidence]:
+def seen(
+    shared_measure: Callable[..., TargetResult], once: Callable[[str, Callable[[Path], object]], Path]
+) -> list[Evidence]:
     """The evidence of each implementation of the runs, as the checks were shown it."""
-    file = tmp_path_factory.mktemp("candidate") / "candidate.py"
+    folder = once(
+        "evidence", lambda folder: (folder / "seen").write_bytes(pickle.dumps(measured(shared_measure, folder)))
+    )
+    found: list[Evidence] = pickle.loads((folder / "seen").read_bytes())
+    return found
+
+
+def measured(shared_measure: Callable[..., TargetResult], folder: Path) -> list[Evidence]:
+    """Make the runs; the evidence of each implementation."""
+    file = folder / "candidate.py"
     file.write_text(CANDIDATE)
     found: list[Evidence] = []
-    assess = target_run.assess
+    assess = recording.assess
 
     def noted(evidence: Evidence, *rest: Any) -> Any:
         found.append(evidence)
         return assess(evidence, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(target_run, "assess", noted)
+        patch.setattr(recording, "assess", noted)
         results = [
             shared_measure(
                 "aiperf_core.practice.sum_rows",

@@ -19,11 +19,15 @@ from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.isolation.candidate import check_candidate
 from aiperf_core.harness.ranks.rank_group import RankGroup
 from aiperf_core.harness.run import options
-from aiperf_core.harness.run.implementation_run import ImplementationRun
 from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.participant import Pace, Participant
 from aiperf_core.harness.run.sampler import Sampler
-from aiperf_core.results.models import Row, TargetResult, Verdict
-from aiperf_core.stats.verdicts import Scoring
+from aiperf_core.harness.run.taking import Method, SampleTaker, Seeds
+from aiperf_core.harness.run.trust import Trusted
+from aiperf_core.results.models import Judging, Row, TargetResult, Verdict
+from aiperf_core.stats.judge import judge
+from aiperf_core.stats.observations import Clocks
+from aiperf_core.stats.standing import Rules
 from aiperf_core.validity.check import Check, Seen
 from aiperf_core.validity.evidence import Evidence
 
@@ -57,42 +61,49 @@ class Worker:
         return {"device_s": None, "wall_s": next(self.times), **counts}
 
 
-def sides(*times: list[float]) -> list[ImplementationRun]:
+def sides(*times: list[float]) -> list[Participant]:
     """A baseline and variants whose workers answer with these times."""
     found = []
     for number, one in enumerate(times):
         declared = DescribedImplementation(f"side {number}", "variant" if number else "baseline", "cpu", "x.py:1")
         child: Any = Worker(iter(one))
-        found.append(ImplementationRun(declared, declared.name, child=child, calls=1))
+        found.append(Participant(declared, declared.name, child=child, pace=Pace(calls=1)))
     return found
 
 
-def sampled(implementations: list[ImplementationRun], passes: int) -> None:
+def sampled(implementations: list[Participant], passes: int) -> None:
     judge: Any = Judge()
-    sampler = Sampler(
-        judge,
-        implementations,
+    method = Method(
         clock="wall",
-        clock_cost_s=0.0,
+        clocks=Clocks(),
         both_clocks=False,
         has_state=False,
         cold=False,
-        first_seed=1,
         off=frozenset({"judged_output"}),
-        untrusting=False,
+        trust=Trusted(),
         fingerprints=False,
         timeout_s=1.0,
-        rng=random.Random(0),
-        after_block=lambda _: None,
     )
+    rng = random.Random(0)
+    taker = SampleTaker(judge, method, Seeds(rng, 1, method.off))
+    sampler = Sampler(taker, implementations, rng, lambda _: None)
     for number in range(passes):
         sampler.run_pass(number, lambda _: None)
 
 
-def scored(implementations: list[ImplementationRun], goal: str = "speed", floor: float = 0.01) -> list[Row]:
-    rules: dict[str, Any] = {"clock": "wall", "cache": "warm", "tolerance": "exact", "ceilings": lambda _: None}
-    cost = attrs.asdict(Cost(flops=1)) | {"world_size": 1, "nodes": 1}
-    return Scoring(implementations, cost=cost, goal=goal, floor=floor, **rules).rows()
+def scored(implementations: list[Participant], goal: str = "speed", floor: float = 0.01) -> list[Row]:
+    rules = Rules(
+        clock="wall",
+        cache="warm",
+        goal=goal,
+        cost=attrs.asdict(Cost(flops=1)) | {"world_size": 1, "nodes": 1},
+        floor=floor,
+        ceilings=None,
+        clocks=Clocks(),
+        judging=Judging(),
+        complete=True,
+    )
+    return judge([one.recorder.observations("exact") for one in implementations], rules)
 
 
 def skewed(scale: float, spread: float, count: int = 40) -> list[float]:

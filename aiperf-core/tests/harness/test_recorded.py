@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 from aiperf_core import Cost
 from aiperf_core.described import DescribedImplementation
-from aiperf_core.harness.run.implementation_run import ImplementationRun
+from aiperf_core.harness.run.recorder import Recorder
 from aiperf_core.measurements import Estimate
-from aiperf_core.results.models import Row, Verdict
+from aiperf_core.results.models import Judging, Row, Verdict
 from aiperf_core.stats.intervals import Blocks, half_width, median_interval, ratio_interval, verdict
-from aiperf_core.stats.verdicts import Scoring
+from aiperf_core.stats.judge import judge
+from aiperf_core.stats.observations import Clocks
+from aiperf_core.stats.standing import Rules
 
 FILES = sorted((Path(__file__).parent / "recorded").glob("*.json"))
 RECORDINGS: list[dict[str, Any]] = [json.loads(path.read_text()) for path in FILES]
@@ -59,7 +61,7 @@ def scored(recording: dict[str, Any]) -> dict[str, Row]:
     for place, name in enumerate(names):
         role = recording["line"]["rows"][name]["role"]
         declared = DescribedImplementation(name, role, recording["line"]["device"], "slowdown.py:1")
-        one = ImplementationRun(declared, name, calls=1)
+        one = Recorder.of(declared)
         taken = recording["samples"][name]
         for step, (time, number, which) in enumerate(
             zip(taken["seconds"], taken["passes"], taken["rounds"], strict=True)
@@ -70,18 +72,27 @@ def scored(recording: dict[str, Any]) -> dict[str, Row]:
                 "hidden": False,
                 "voluntary_switches": 0,
                 "involuntary_switches": 0,
-                "answered_s": 0.0,
+                "answered_s": None,
                 "begun_s": 0.0,
                 "replied_s": None,
-                "ahead_s": None,
                 "stopped_s": None,
             }
-            one.record((which, number * len(names) + place, step), sample, judged=False)
-        implementations.append(one)
+            one.record((which, number * len(names) + place, step), sample, calls=1, judged=False)
+        implementations.append(one.facts)
     floor = recording["line"]["floor"]
     cost = asdict(Cost(flops=1.0)) | {"world_size": 1, "nodes": 1}
-    rows = Scoring(implementations, recording["clock"], "cold", cost, "bit-exact", floor, lambda _: None).rows()
-    return {row.name: row for row in rows}
+    rules = Rules(
+        clock=recording["clock"],
+        cache="cold",
+        goal="speed",
+        cost=cost,
+        floor=floor,
+        ceilings=None,
+        clocks=Clocks(),
+        judging=Judging(),
+        complete=True,
+    )
+    return {row.name: row for row in judge(implementations, rules)}
 
 
 def test_there_are_recordings_and_they_are_small() -> None:

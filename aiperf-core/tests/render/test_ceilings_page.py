@@ -95,6 +95,15 @@ def test_a_busy_machine_is_told() -> None:
     assert busy not in page(attrs.evolve(H200, others_busy=0.04), 80)
 
 
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_long_way_of_measuring_is_wrapped_and_not_cut(width: int) -> None:
+    how = "direct, 4 x 1 MiB at once, 256 MiB in '/a/folder/of/temporary/files/with/a/rather_long_name_of_its_own'"
+    text = page(attrs.evolve(H200, how={"copy_bytes_per_s": how}), width)
+    assert max(map(len, text.splitlines())) <= width
+    shown = "".join(text.split())
+    assert all(part in shown for part in ("256MiB", "its_own'"))
+
+
 def test_many_pairs_are_shown_by_their_ends() -> None:
     rates = {f"{a}-{b}": 3e11 + a + 10 * b for a in range(4) for b in range(4) if a != b}
     text = page(attrs.evolve(H200, peer_bytes_per_s=rates), 80)

@@ -36,7 +36,7 @@ def test_load_is_summed_up_over_rows_and_targets():
     assert label == "warning"
     assert note == (
         "environment.background_load (ch07.memory_access:strided, ch07.memory_access:coalesced, ch07.other:coalesced): "
-        "other processes kept up to 58% of the processors busy; the hypervisor took up to 2.3% of the processors' time "
+        "other processes kept up to 58 % of the processors busy; the hypervisor took up to 2.3 % of the processors' time "
         "for its other guests"
     )
 
@@ -45,7 +45,7 @@ def test_many_rows_are_counted():
     loaded = with_findings(*[[load(0.5)]] * 4)
     quiet = attrs.evolve(example.result(), rows=[attrs.evolve(example.rows()[0], findings=[])])
     ((_, note),) = machine_notes([loaded, other(loaded), quiet])
-    assert note.startswith("environment.background_load (in 8 of 9 implementations): other processes kept up to 50%")
+    assert note.startswith("environment.background_load (in 8 of 9 implementations): other processes kept up to 50 %")
 
 
 def test_load_without_figures_keeps_its_words():

@@ -127,7 +127,9 @@ def test_how_sampling_ended():
         ),
         (Estimate(1.05, 1.005, 1.095), "A verdict needs about 1.5 times the samples: --budget 5, or --until-decided."),
         (Estimate(1.01, 0.99, 1.03), "The value is at the floor itself: more samples will hardly decide."),
-        (Estimate(0.97, 0.93, 1.01), "A verdict needs about 4 times the samples: --budget 12, or --until-decided."),
+        (Estimate(0.97, 0.93, 1.01), "A verdict needs about 4.0 times the samples: --budget 13, or --until-decided."),
+        (Estimate(1.06, 0.75, 2.18), "A verdict needs about 122 times the samples: --budget 366, or --until-decided."),
+        (Estimate(2.24, 0.11, 1054.0), "A verdict needs about 33 times the samples: --budget 100, or --until-decided."),
     ],
 )
 def test_what_would_decide(speedup, says):

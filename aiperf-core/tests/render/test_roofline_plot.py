@@ -7,7 +7,7 @@ import attrs
 import pytest
 from text_boxes import boxes_of
 
-from aiperf_core.render import roofline_plot
+from aiperf_core.render import layout, roofline_plot
 from aiperf_core.render.roofline import roofline as collect
 from aiperf_core.render.svg import Text, markup
 from aiperf_core.results import example
@@ -102,7 +102,7 @@ def test_of_many_marks_some_have_names(targets, named):
 
 def test_a_narrow_picture_names_fewer_marks_and_draws_all():
     found = panel(*many(2))
-    narrow = roofline_plot.draw([found], wide=roofline_plot.NARROW)
+    narrow = roofline_plot.draw([found], wide=layout.NARROW)
     assert len(marks(markup(narrow))) == 10
     assert len(roofline_plot.named(found)) == 10
     names = [shape.content for shape in texts(narrow, "label") if shape.content.endswith(" %")]
@@ -111,7 +111,7 @@ def test_a_narrow_picture_names_fewer_marks_and_draws_all():
 
 @pytest.mark.parametrize(
     ("count", "wide"),
-    [(1, roofline_plot.WIDE), (3, roofline_plot.WIDE), (8, roofline_plot.WIDE), (1, roofline_plot.NARROW)],
+    [(1, layout.WIDE), (3, layout.WIDE), (8, layout.WIDE), (1, layout.NARROW)],
 )
 def test_words_lie_within_the_picture_and_cover_none_another(count, wide):
     found = roofline_plot.draw([panel(*many(count, rows=3))], "a title " * 20, wide)
@@ -126,7 +126,7 @@ def test_words_lie_within_the_picture_and_cover_none_another(count, wide):
     assert covered == []
 
 
-@pytest.mark.parametrize("wide", [roofline_plot.WIDE, roofline_plot.NARROW])
+@pytest.mark.parametrize("wide", [layout.WIDE, layout.NARROW])
 def test_a_long_name_is_shortened_and_keeps_its_fraction(wide):
     found = panel()
     long = attrs.evolve(found, marks=tuple(attrs.evolve(mark, name="m" * 60) for mark in found.marks))
@@ -150,7 +150,7 @@ def test_the_alternative_text_names_the_first_marks():
 def test_devices_stand_below_each_other_under_a_title():
     alone = roofline_plot.draw([panel()])
     both = roofline_plot.draw([panel(), attrs.evolve(panel(), device="A CPU")], "a run")
-    assert both.height == pytest.approx(30 + 2 * alone.height)
+    assert both.height == pytest.approx(40 + 2 * alone.height)
     (title,) = texts(both, "title")
     first, second = (text for text in texts(both, "label") if "ceilings of" in text.content)
     assert [text.content for text in (title, first, second)] == [
@@ -158,4 +158,4 @@ def test_devices_stand_below_each_other_under_a_title():
         "NVIDIA H200, ceilings of 2026-11-20",
         "A CPU, ceilings of 2026-11-20",
     ]
-    assert [text.y for text in (first, second)] == pytest.approx([48, 48 + alone.height])
+    assert [text.y for text in (first, second)] == pytest.approx([58, 58 + alone.height])

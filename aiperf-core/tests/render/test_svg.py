@@ -24,7 +24,7 @@ def test_ticks_are_round(low, high, most, expected):
         (0.9, 21, 6, [1, 2, 5, 10, 20]),
         (0.9, 210, 6, [1, 3, 10, 30, 100]),
         (1e-6, 1e6, 5, [1e-6, 1e-3, 1, 1e3, 1e6]),
-        (2.1, 2.9, 5, [2.1]),
+        (2.1, 2.9, 5, [2.2, 2.4, 2.6, 2.8]),
     ],
 )
 def test_ticks_of_a_logarithmic_scale(low, high, most, expected):
@@ -63,6 +63,16 @@ def test_names_are_shortened_at_their_end():
     assert svg.shortened("coalesced", 100) == "coalesced"
     assert svg.shortened("a" * 40, 61) == "a" * 7 + "…"
     assert svg.text_width("a" * 7 + "…") <= 61 < svg.text_width("a" * 8 + "…")
+
+
+def test_names_that_differ_at_their_end_are_shortened_in_their_middle():
+    names = [f"ch09.matmul:tiled n={size}" for size in (64, 512)]
+    found = [svg.shortened(one, 100, keeps_end=True) for one in names]
+    assert found == ["ch09.…:tiled n=64", "ch09.…iled n=512"]
+    assert all(svg.text_width(one) <= 100 for one in found)
+    assert svg.shortened("coalesced", 100, keeps_end=True) == "coalesced"
+    long = svg.shortened("a" * 10_000 + "the end", 100, keeps_end=True)
+    assert long == "aaaa…aaathe end"
 
 
 @pytest.mark.parametrize("text", ["wide 82 %", "last-level cache 11.0 TB/s", "ch07.memory_access", "MMMM", "1,000 µs"])

@@ -62,7 +62,7 @@ setup         wide 23.0 ms; excluded from all timings
 stop reason   sampling budget spent
               prefetched: the interval [0.97, 1.03] overlaps the band of 1 %
               around 1. A verdict needs about 15 times the samples: --budget
-              124, or --until-decided.
+              125, or --until-decided.
 verified      60 timed samples against the reference, bit-exact
 overhead      4.08 ms a sample (input refresh 1.08 ms, cache flush 667 us,
               verification 1.00 ms, messages 750 us, other 583 us), excluded

@@ -10,9 +10,8 @@ from aiperf_core.measurements import Samples
 from aiperf_core.results import columns, example, records, structure
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Judgement, Row, Verdict
-from aiperf_core.stats.observations import of_row
-from aiperf_core.stats.speed_of_light import cost_of
-from aiperf_core.stats.verdicts import Scoring
+from aiperf_core.stats.judge import judge
+from aiperf_core.stats.standing import rules_of
 
 PASSES, BLOCK = 8, 3
 FACTORS = {"strided": 1.0, "coalesced": 0.5, "wide": 1.02, "memcpy": 0.4}
@@ -35,6 +34,8 @@ def samples(index, rows, factor, seed):
         voluntary_switches=[0] * count,
         involuntary_switches=[0] * count,
         throttled=[False] * count,
+        answered_s=[None] * count,
+        **example.of_trusted_code(count),
     )
 
 
@@ -77,16 +78,7 @@ def counted(found):
 
 
 def scored(found):
-    ceilings, problem = manifest().ceilings["cuda"], found.problem
-    return Scoring(
-        [of_row(found, row, ceilings) for row in found.rows],
-        clock=found.clock,
-        cache=found.cache,
-        cost=cost_of(problem),
-        tolerance=problem.tolerance,
-        floor=found.floor,
-        ceilings=lambda _: ceilings,
-    ).rows()
+    return judge(found.rows, rules_of(found, manifest().ceilings["cuda"]))
 
 
 def bundle(path, seed=0, factors=FACTORS, **changes):

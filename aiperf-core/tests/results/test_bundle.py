@@ -182,19 +182,8 @@ def test_the_system_refuses_to_write(bundle, monkeypatch, number, reason):
     assert sorted(one.name for one in samples.parent.iterdir()) == [samples.name, "ch07.memory_access.json"]
 
 
-@pytest.fixture
-def tiny_disk(tmp_path):
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
-    if not shutil.which("mount") or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("needs the right to mount a file system")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_a_disk_that_is_really_full(tiny_disk):
-    bundle = Bundle.create_at(tiny_disk / "run")
+def test_a_disk_that_is_really_full(tiny_disk, tmp_path):
+    bundle = Bundle.create_at(tiny_disk(tmp_path / "disk", 1 << 16) / "run")
     bundle.write_manifest(MANIFEST)
     long = attrs.evolve(RESULT, summary="x" * 100_000)
     assert message_of(bundle.write_target, long) == (
@@ -389,7 +378,7 @@ def test_truncated_json(bundle):
     text = file.read_text()
     file.write_text(text[: text.index(',\n  "clock"')])
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 4: at line 4, column 18: found the end of the file; "
+        f"'{file}' is not a target file of format 5: at line 4, column 18: found the end of the file; "
         f"expected JSON (Expecting ',' delimiter). {RESTORE}"
     )
 
@@ -398,7 +387,7 @@ def test_an_empty_file(bundle):
     file = bundle.path / "manifest.json"
     file.write_text("")
     assert message_of(getattr, bundle, "manifest") == (
-        f"'{file}' is not a manifest file of format 4: at line 1, column 1: found the end of the file; "
+        f"'{file}' is not a manifest file of format 5: at line 1, column 1: found the end of the file; "
         f"expected JSON (Expecting value). {RESTORE}"
     )
 
@@ -406,7 +395,7 @@ def test_an_empty_file(bundle):
 def test_a_wrong_type(bundle):
     file = edited(bundle, lambda document: document["rows"][1]["time_s"].update(value="0.1"))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 4: at rows[1].time_s.value: found \"0.1\"; "
+        f"'{file}' is not a target file of format 5: at rows[1].time_s.value: found \"0.1\"; "
         f"expected a number above 0. {RESTORE}"
     )
 
@@ -414,7 +403,7 @@ def test_a_wrong_type(bundle):
 def test_a_field_too_many(bundle):
     file = edited(bundle, lambda document: document["rows"][0].update(speed=1))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 4: at rows[0]: found the unknown field 'speed'; "
+        f"'{file}' is not a target file of format 5: at rows[0]: found the unknown field 'speed'; "
         f"expected only the fields of a Row. {RESTORE}"
     )
 
@@ -423,7 +412,7 @@ def test_a_huge_number(bundle):
     file = bundle.path / "targets/ch07.memory_access.json"
     file.write_text(file.read_text().replace('"wall_s": 12.3', '"wall_s": 1e999'))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 4: at wall_s: found inf; expected a finite number. {RESTORE}"
+        f"'{file}' is not a target file of format 5: at wall_s: found inf; expected a finite number. {RESTORE}"
     )
 
 
@@ -431,18 +420,16 @@ def test_a_huge_integer(bundle):
     file = bundle.path / "targets/ch07.memory_access.json"
     file.write_text(file.read_text().replace('"wall_s": 12.3', f'"wall_s": {"9" * 5000}'))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 4: at some place: found {'9' * 20}... (5000 characters); "
+        f"'{file}' is not a target file of format 5: at some place: found {'9' * 20}... (5000 characters); "
         f"expected integers of at most 30 digits. {RESTORE}"
     )
 
 
-@pytest.mark.parametrize(
-    ("version", "todo"), [(5, "Upgrade: pip install --upgrade aiperf-core"), (3, "Run its targets again.")]
-)
+@pytest.mark.parametrize(("version", "todo"), [(6, "Upgrade aiperf-core."), (4, "Run its targets again.")])
 def test_another_format(bundle, version, todo):
     file = edited(bundle, lambda document: document.update(schema_version=version, rows="elsewhere now"))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' has format {version}, and this aiperf reads format 4 only. {todo}"
+        f"'{file}' has format {version}, and this aiperf reads format 5 only. {todo}"
     )
 
 

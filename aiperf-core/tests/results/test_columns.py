@@ -148,7 +148,7 @@ def test_what_cannot_be_compressed_is_within_the_bound():
         ("block", [0, -1], "at rows[0].samples.block[1]: found -1; expected an integer from 0 to 2^63 - 1"),
         ("block", [0, 1 << 63], f"at rows[0].samples.block[1]: found {1 << 63}; expected an integer from 0 to 2^63 - 1"),
         ("judged", [0, True], "at rows[0].samples.judged[0]: found 0; expected true or false"),
-        ("cpu_s", [0.1], "at rows[0].samples: found columns of different lengths (round 2, block 2, step 2, device_s 2, wall_s 2, cpu_s 1, bracket_s 2, hidden 2, judged 2, calls 2, voluntary_switches 2, involuntary_switches 2, throttled 2); expected one entry a sample in each"),
+        ("cpu_s", [0.1], "at rows[0].samples: found columns of different lengths (round 2, block 2, step 2, device_s 2, wall_s 2, cpu_s 1, bracket_s 2, hidden 2, judged 2, calls 2, voluntary_switches 2, involuntary_switches 2, throttled 2, begun_s 2, answered_s 2, replied_s 2, stopped_s 2, done_s 2, own_s 2); expected one entry a sample in each"),
     ],
 )  # fmt: skip
 def test_what_is_no_sample_is_not_written(name, values, message):

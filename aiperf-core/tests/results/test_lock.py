@@ -76,3 +76,21 @@ def test_file_systems_without_locks(tmp_path, monkeypatch):
         f"cannot lock '{tmp_path}': No locks available. Move it to a file system with locks first, so that no two "
         "processes write it."
     )
+
+
+def test_a_full_disk_is_locked_too(tiny_disk, tmp_path):
+    """The name of the holder does not fit in it."""
+    folder = tiny_disk(tmp_path / "disk", 1 << 16)
+    (folder / "filler").write_bytes(bytes(1 << 16))
+    with (
+        lock.held(folder, required=True),
+        pytest.raises(lock.HeldError, match="is being written by another process"),
+        lock.held(folder, required=True),
+    ):
+        pass
+
+
+def test_a_folder_that_cannot_be_locked_is_not_held(tmp_path):
+    with pytest.raises(BundleError) as caught, lock.held(tmp_path / "none", required=False):
+        pass
+    assert not isinstance(caught.value, lock.HeldError)

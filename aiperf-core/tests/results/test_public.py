@@ -58,7 +58,7 @@ def test_runs_are_filtered_and_newest_first(store, filters, names):
 def test_what_cannot_be_read_is_left_out_and_named(store):
     (found,) = store.unreadable()
     assert found.name == "d"
-    assert "is not a manifest file of format 4" in found.problem
+    assert "is not a manifest file of format 5" in found.problem
 
 
 def test_several_roots_and_none(store, tmp_path, monkeypatch):

@@ -51,6 +51,7 @@ def samples(draw):
         column(COUNTS),
         column(COUNTS),
         column(st.booleans()),
+        *(column(times) for _ in range(6)),
     )
 
 

@@ -56,8 +56,8 @@ def test_the_example_is_valid():
         (["rows", 0, "samples"], {"block": [0]}, "at rows[0].samples: found an object of 1; expected an integer from 0"),
         (["sample_file"], DROP, "at the top level: found no field 'sample_file'; expected every field of a TargetResult"),
         (["sample_file", "sha256"], "00", 'at sample_file.sha256: found "00"; expected a SHA-256'),
-        (["sample_file", "columns", "block"], DROP, "at sample_file.columns: found no column 'block'; expected the columns round, block, step, device_s, wall_s, cpu_s, bracket_s, hidden, judged, calls, voluntary_switches, involuntary_switches, throttled"),
-        (["sample_file", "columns", "more"], {"dtype": "bool", "unit": None}, "at sample_file.columns: found the unknown column 'more'; expected the columns round, block, step, device_s, wall_s, cpu_s, bracket_s, hidden, judged, calls, voluntary_switches, involuntary_switches, throttled"),
+        (["sample_file", "columns", "block"], DROP, "at sample_file.columns: found no column 'block'; expected the columns round, block, step, device_s, wall_s, cpu_s, bracket_s, hidden, judged, calls, voluntary_switches, involuntary_switches, throttled, begun_s, answered_s, replied_s, stopped_s, done_s, own_s"),
+        (["sample_file", "columns", "more"], {"dtype": "bool", "unit": None}, "at sample_file.columns: found the unknown column 'more'; expected the columns round, block, step, device_s, wall_s, cpu_s, bracket_s, hidden, judged, calls, voluntary_switches, involuntary_switches, throttled, begun_s, answered_s, replied_s, stopped_s, done_s, own_s"),
         (["sample_file", "columns", "block", "dtype"], "object", "at sample_file.columns.block.dtype: found \"object\"; expected one of 'bool', 'uint8', 'uint16', 'uint32', 'int32', 'int64', 'float32', 'float64'"),
         (["sample_file", "columns", "cpu_s", "unit"], "h", "at sample_file.columns.cpu_s.unit: found \"h\"; expected one of 's', 'ms', 'ns', null"),
         (["rows", 4, "speedup"], TARGET["rows"][1]["speedup"], "at rows[4].speedup: found an object of 3; expected null"),
@@ -66,7 +66,7 @@ def test_the_example_is_valid():
         (["rows", 4, "findings", 0, "issue"], "Stale!", "at rows[4].findings[0].issue: found \"Stale!\"; expected an id such as 'output.wrong_values'"),
         (["rows", 1, "speedup", "low"], 9.5, "at rows[1].speedup: found an interval from 9.5 to 8.015975999999998; expected low at most high"),
         (["rows", 1, "name"], "strided", "at rows[1].name: found 'strided' a second time; expected every implementation once"),
-        (["schema_version"], 0, "at schema_version: found 0; expected 4"),
+        (["schema_version"], 0, "at schema_version: found 0; expected 5"),
         (["problem", "params", "n"], None, "at problem.params.n: found null; expected a number"),
         (["overhead", "timed_s"], -0.1, "at overhead.timed_s: found -0.1; expected a number from 0"),
         (["complete"], "yes", 'at complete: found "yes"; expected true or false'),
@@ -184,7 +184,7 @@ def test_a_document_has_an_open_payload(kind):
         (["kind"], "lode", "at kind: found \"lode\"; expected one of 'load', 'fleet'"),
         (["name"], "", 'at name: found ""; expected a string that is not empty'),
         (["payload"], [], "at payload: found a list of 0; expected an object"),
-        (["schema_version"], 3.0, "at schema_version: found 3.0; expected 4"),
+        (["schema_version"], 3.0, "at schema_version: found 3.0; expected 5"),
     ],
 )
 def test_messages_about_a_document(place, value, message):

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,12 @@ from aiperf_core.measurements import Estimate
 from aiperf_core.requirements import Hardware
 from aiperf_core.results import example
 from aiperf_core.results.models import Confined, Finding, Row, SkippedTarget, Verdict
-from aiperf_core.selftest import recording
+from aiperf_core.selftest import kept_cache, proof, recording
 from aiperf_core.selftest.outcomes import Outcome, Proof, Proven
-from aiperf_core.selftest.proof import BESIDE, LOOK_LONGER, Prover, unknown_issues
+from aiperf_core.selftest.proof import LOOK_AGAIN, LOOK_LONGER, TIERS, Prover, unknown_issues
 from aiperf_core.selftest.recording import Recording
+from aiperf_core.selftest.runs import RunKey
+from aiperf_core.selftest.sharing import BESIDE, Job
 from aiperf_core.selftest.trials import BAITS, BUDGET_S, ProofPlanner, Trials
 from aiperf_core.targets import Selection
 from aiperf_core.validity.cases import WORD, Case, Recorded
@@ -49,6 +51,10 @@ class Keeping(Silent):
 
     def __init__(self) -> None:
         self.told: list[str] = []
+
+    def made_ahead(self, index: int, total: int) -> None:
+        """Keep how many runs were made side by side."""
+        self.told.append(f"{index} of {total} runs ahead")
 
     def case_started(self, issue: str, case: str, device: str, index: int, total: int) -> None:
         """Keep that a case began."""
@@ -441,6 +447,92 @@ def test_look_alikes_share_a_run_and_one_that_is_struck_gets_its_own(tmp_path):
     assert planner.names == [["creep", "jump", "move"], ["jump"]]
 
 
+# --- runs that are made side by side
+
+
+class Ahead:
+    """Makes runs ahead; what each says, by its key."""
+
+    def __init__(self, say: Callable[[RunKey], Row | None]) -> None:
+        self.say = say
+
+    def make(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Row] | None, float]]:
+        """Answer as given, after 7 seconds."""
+        for job in jobs:
+            rows = {name: self.say(job.key) for name in job.key.names}
+            told = {name: evolve(row, name=name) for name, row in rows.items() if row is not None}
+            yield job, {"still": BASELINE, **told} if told else None, 7.0
+
+
+@pytest.fixture
+def _few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are made side by side however few they are."""
+    monkeypatch.setattr(proof, "LEAST_AHEAD", 1)
+
+
+def off(key: RunKey) -> bool:
+    return "referee" in key.off
+
+
+@pytest.mark.usefixtures("_few_runs")
+def test_runs_that_were_made_ahead_are_not_made_again(tmp_path):
+    planner = Crowded(lambda name, options, _: FASTER)
+    ahead = Ahead(lambda key: FASTER if off(key) else CAUGHT)
+    results, told = prove(planner, *crowd(), case(honest=True), logs=tmp_path, lanes=ahead)
+    assert [one.outcome for one in results[0].proofs] == [Outcome.FOUND] * 3 + [Outcome.FLAGGED]
+    assert planner.names == []
+    assert [round(one.seconds) for one in results[0].proofs] == [14, 0, 0, 7], "the first case has the time of a run"
+    assert told[:4] == [f"{index} of 3 runs ahead" for index in range(4)]
+
+
+def test_a_few_runs_are_not_made_ahead(tmp_path):
+    planner = Crowded(lambda name, options, _: FASTER if without_referee(options) else CAUGHT)
+    results, _ = prove(planner, *crowd(), logs=tmp_path, lanes=Ahead(lambda key: UNSURE))
+    assert [one.outcome for one in results[0].proofs] == [Outcome.FOUND] * 3
+    assert len(planner.runs) == 2
+
+
+@pytest.mark.parametrize(
+    ("off_ahead", "on_ahead"), [(UNSURE, CAUGHT), (FASTER, FASTER), (FASTER, UNSURE), (None, None)]
+)
+@pytest.mark.usefixtures("_few_runs")
+def test_what_proves_nothing_beside_another_run_is_tried_by_itself(off_ahead, on_ahead):
+    planner = Scripted(script(FASTER, CAUGHT))
+    proof = prove_one(planner, case(), lanes=Ahead(lambda key: off_ahead if off(key) else on_ahead))
+    assert proof.outcome is Outcome.FOUND
+    assert len(planner.runs) == (2 if off_ahead is None else 1)
+
+
+@pytest.mark.parametrize(
+    ("guard", "runs"), [("interleaved", 1), ("camera", 0)], ids=["times decide", "times do not decide"]
+)
+@pytest.mark.usefixtures("_few_runs")
+def test_a_refusal_for_times_beside_another_run_proves_nothing(guard, runs, tmp_path):
+    issues = (CHEAT, evolve(FOUL, guard=guard))
+    planner = Scripted(script(FASTER, CAUGHT))
+    lanes = Ahead(lambda key: FASTER if off(key) else row("INVALID", None, "play.foul"))
+    prover = Prover(planner, tmp_path, issues, None, Keeping(), lanes=lanes)  # type: ignore[arg-type]
+    (proof,) = [proof for result in prover.prove(issues, [case()], []) for proof in result.proofs]
+    assert proof.outcome is Outcome.FOUND
+    assert len(planner.runs) == runs
+
+
+@pytest.mark.usefixtures("_few_runs")
+def test_a_harness_of_one_process_that_ran_beside_another_is_asked_as_often(tmp_path):
+    own, asked = evolve(CHEAT, guard="own_process"), []
+
+    class Counting(Alone):
+        def in_one_process(self, plan: Plan, name: str, log: Path) -> tuple[str | None, float, float]:
+            asked.append(name)
+            return super().in_one_process(plan, name, log)
+
+    ahead = Ahead(lambda key: SAME)
+    prover = Prover(Counting((None, 1.0, 1.0)), tmp_path, [own], None, Keeping(), lanes=ahead)  # type: ignore[arg-type]
+    (result,) = prover.prove([own], [case()], [])
+    assert result.proofs[0].outcome is Outcome.VOID
+    assert len(asked) == len(TIERS) * (1 + LOOK_AGAIN)
+
+
 # --- what an attack is after, and candidates
 
 
@@ -466,6 +558,29 @@ def test_a_protection_that_the_machine_lacks_is_no_miss():
         "the sandbox has no 'files' here: needs Landlock",
     )
     assert prove_one(planner, case(gains="word", held_by=("signals",))).outcome is Outcome.MISSED
+
+
+@pytest.mark.parametrize(
+    ("measured", "outcome", "runs"),
+    [
+        ([""], Outcome.FOUND, 2),
+        (["too cold"], Outcome.NOT_OBSERVABLE, 0),
+    ],
+)
+def test_what_an_attack_needs_is_measured(monkeypatch, measured, outcome, runs):
+    monkeypatch.setattr(kept_cache, "lacking", lambda: measured.pop(0))
+    planner = Scripted(script(FASTER, CAUGHT))
+    proof = prove_one(planner, case(needs=("kept_cache",)))
+    assert (proof.outcome, proof.reason) == (outcome, "too cold" if runs == 0 else "")
+    assert len(planner.runs) == runs
+
+
+@pytest.mark.parametrize(("again", "outcome"), [("too cold", Outcome.NOT_OBSERVABLE), ("", Outcome.MISSED)])
+def test_what_a_missed_attack_needs_is_measured_again(monkeypatch, again, outcome):
+    measured = ["", again, again]
+    monkeypatch.setattr(kept_cache, "lacking", lambda: measured.pop(0))
+    planner = Scripted(script(FASTER, FASTER))
+    assert prove_one(planner, case(needs=("kept_cache",), tier="standard")).outcome is outcome
 
 
 def test_a_candidate_is_checked_as_one(tmp_path):
@@ -821,7 +936,11 @@ def test_no_process_is_left_that_an_attack_left_behind(planner, tmp_path):
 def test_a_harness_of_one_process(planner, tmp_path, implementation, wrong, least, most):
     one = case("play.foul", module="guarded", implementation=implementation)
     plan = Trials(planner, tmp_path, None, Keeping()).plan(one, FOUL)
-    said, baseline_s, variant_s = planner.in_one_process(plan, implementation, tmp_path / "one.log")
+    for _ in range(3):
+        said, baseline_s, variant_s = planner.in_one_process(plan, implementation, tmp_path / "one.log")
+        # Other work on the machine may delay one side.
+        if wrong or least < baseline_s / variant_s < most:
+            break
     assert (said or "").startswith(wrong or "")
     assert bool(said) == bool(wrong)
     if not wrong:

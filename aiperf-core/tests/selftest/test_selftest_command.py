@@ -116,10 +116,19 @@ def ask(shell: Shell, *arguments: str) -> Result:
     return CliRunner().invoke(shell, arguments)
 
 
+def ask_selftest(shell: Shell, *arguments: str) -> Result:
+    """Ask for a selftest; again where other work on the machine hid a gain, which `play.idle` does not have."""
+    for _ in range(3):
+        result = ask(shell, "selftest", *arguments)
+        if not re.search(r"^(?!play\.idle).*INCONCLUSIVE", result.stdout, re.MULTILINE):
+            break
+    return result
+
+
 def timeless(text: str) -> str:
     """Without the seconds that cases took, and what depends on them."""
     # In a table the column stays as wide as it was.
-    text = re.sub(r"\b\d+\.\d {2,}", lambda found: "0.0".ljust(len(found[0])), text)
+    text = re.sub(r" +\d+\.\d(?=  )", lambda found: "0.0".rjust(len(found[0])), text)
     text = re.sub(r"largest element error [\d.]+", "largest element error N", text)
     text = re.sub(r"(FASTER|SAME|SLOWER|INCONCLUSIVE) [\d.]+x", r"\1 Nx", text)
     text = re.sub(r"relative L2 error [\d.]+,", "relative L2 error N,", text)
@@ -165,21 +174,21 @@ def ended(name: str, *outcomes: Outcome, honest: bool = False, **other: Any) -> 
 
 @pytest.mark.proof
 def test_every_outcome_by_category_with_its_reason(shell):
-    result = ask(shell, "selftest")
+    result = ask_selftest(shell)
     assert result.exit_code == 3, result.output
     assert timeless(result.stdout) == (
         "play (5)\n"
-        "ISSUE        GUARD          ATTACK          LOOK-ALIKE       SECONDS  NOTE\n"
-        "play.zeros   judged_output  found           not flagged      0.0      -\n"
-        "play.idle    judged_output  does not work   none             0.0      -\n"
-        "play.brisk   judged_output  missed          none             0.0      -\n"
-        "play.kept    fresh_values   found           wrongly flagged  0.0      -\n"
-        "play.spread  judged_output  not observable  none             0.0      needs gpus>=98\n"
+        "issue        guard          attack          honest look-alike  seconds  note\n"
+        "play.zeros   judged_output  found           not flagged            0.0  -\n"
+        "play.idle    judged_output  does not work   none                   0.0  -\n"
+        "play.brisk   judged_output  missed          none                   0.0  -\n"
+        "play.kept    fresh_values   found           wrongly flagged        0.0  -\n"
+        "play.spread  judged_output  not observable  none                   0.0  needs gpus>=98\n"
         "\n"
         "rest (2)\n"
-        "ISSUE        GUARD          ATTACK  LOOK-ALIKE  SECONDS  NOTE\n"
-        "rest.alone   judged_output  none    none        0.0      -\n"
-        "rest.broken  judged_output  error   none        0.0      -\n"
+        "issue        guard          attack  honest look-alike  seconds  note\n"
+        "rest.alone   judged_output  none    none                   0.0  -\n"
+        "rest.broken  judged_output  error   none                   0.0  -\n"
         "\n"
         "play.idle: attack guarded:as_idle on cpu: does not work: is not FASTER without 'judged_output': "
         f"{'SAME' if 'SAME' in result.stdout else 'INCONCLUSIVE'} Nx\n"
@@ -206,9 +215,8 @@ def test_every_outcome_by_category_with_its_reason(shell):
 
 @pytest.mark.proof
 def test_json(shell):
-    result = ask(
-        shell, "selftest", "--issue", "play.zeros", "--issue", "rest.alone", "--device", "cpu", "--json", "--quiet"
-    )
+    issues = ("--issue", "play.zeros", "--issue", "rest.alone")
+    result = ask_selftest(shell, *issues, "--device", "cpu", "--json", "--quiet")
     assert (result.exit_code, result.stderr) == (0, "")
     found = json.loads(result.stdout)
     assert found.keys() == {"summary", "device", "seconds", "counts", "issues"}
@@ -273,7 +281,7 @@ def test_what_is_missed_comes_before_errors(shell, monkeypatch):
 def test_what_needs_the_standard_tier_says_so(shell, monkeypatch):
     with scripted(monkeypatch, ended("play.zeros", Outcome.FOUND, tier="standard")):
         result = ask(shell, "selftest", "--issue", "play.zeros")
-    assert "play.zeros  judged_output  found   none        0.0      in the standard tier\n" in result.stdout
+    assert "play.zeros  judged_output  found   none                   0.0  in the standard tier\n" in result.stdout
 
 
 def test_a_look_alike_that_was_flagged_at_first_is_told_of(shell, monkeypatch):
@@ -281,7 +289,9 @@ def test_a_look_alike_that_was_flagged_at_first_is_told_of(shell, monkeypatch):
         monkeypatch, ended("play.zeros", Outcome.CLEARED, honest=True, reason="only when tried again; at first X")
     ):
         result = ask(shell, "selftest", "--issue", "play.zeros")
-    line = "play.zeros  judged_output  none    not flagged  0.0      not flagged only when tried again; at first X\n"
+    line = (
+        "play.zeros  judged_output  none    not flagged            0.0  not flagged only when tried again; at first X\n"
+    )
     assert line in result.stdout
 
 
@@ -332,7 +342,7 @@ def test_validity_shows_what_was_proven_here(shell, monkeypatch):
         "0 proven on this machine; try them: aiperf selftest\n"
         "\n"
         "play (5)\n"
-        "ISSUE        GUARD          NEEDS     PROOF           TITLE\n"
+        "issue        guard          needs     proof           title\n"
         "play.zeros   judged_output  -         not tried here  play.zeros\n"
         "play.idle    judged_output  -         not tried here  play.idle\n"
         "play.brisk   judged_output  -         not tried here  play.brisk\n"
@@ -352,7 +362,7 @@ def test_validity_shows_what_was_proven_here(shell, monkeypatch):
         "1 proven on this machine",
         "",
         "play (5)",
-        "ISSUE        GUARD          NEEDS     PROOF                             TITLE",
+        "issue        guard          needs     proof                             title",
         "play.zeros   judged_output  -         proven here on YYYY-MM-DD         play.zeros",
         "play.idle    judged_output  -         missed on YYYY-MM-DD              play.idle",
         "play.brisk   judged_output  -         on recorded evidence, YYYY-MM-DD  play.brisk",
@@ -493,7 +503,7 @@ def test_without_attacks_the_command_says_how_to_get_them():
     result = ask(shell_of(load_plugins([])), "selftest")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
-        "aiperf: no attacks are installed, so nothing can be proven. Install them: pip install aiperf-redteam\n"
+        "aiperf: no attacks are installed, so nothing can be proven. Install them, in a clone of aiperf: pip install -e ./aiperf-redteam\n"
     )
 
 

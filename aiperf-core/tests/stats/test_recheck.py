@@ -131,8 +131,27 @@ def test_a_row_that_is_believed_against_its_own_finding(bundle):
     finding = {"issue": "output.stale_cache", "severity": "invalid", "message": "x", "evidence": {}}
     change(bundle, lambda document: document["rows"][1]["findings"].append(finding), reseal=True)
     (one,) = recheck(bundle).differences
-    assert (one.what, one.recorded) == ("verdict", "FASTER")
-    assert one.found == "INVALID, by its own finding output.stale_cache"
+    assert (one.what, one.recorded, one.found) == ("finding", "output.stale_cache: x", "none")
+
+
+def test_a_row_whose_observations_do_not_let_it_be_believed(bundle):
+    seen = {"issue": "output.stale_cache", "message": "old", "evidence": {}, "verdict": "INVALID", "effects": None}
+    change(bundle, lambda document: document["rows"][1]["seen"].append(seen), reseal=True)
+    found = recheck(bundle).differences
+    assert ("verdict", "FASTER", "INVALID") in {(one.what, one.recorded, one.found) for one in found}
+
+
+def test_a_change_of_one_sample_changes_the_run_s_judgement_and_the_recheck_alike(tmp_path):
+    """A result whose samples change before it is judged, and one whose samples change in the bundle."""
+    before = measured.result()
+    times = before.rows[1].samples.device_s
+    times[3] *= 40
+    run, rechecked = measured.scored(before), recheck_module.computed(before, measured.manifest())
+    assert run == rechecked != RESULT.rows
+    assert run[1].time_s != RESULT.rows[1].time_s
+    assert [row.time_s for row in run[2:]] == [row.time_s for row in RESULT.rows[2:]]
+    times[3] /= 40
+    assert recheck_module.computed(before, measured.manifest()) == measured.scored(before)
 
 
 @pytest.mark.parametrize(

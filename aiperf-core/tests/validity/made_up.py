@@ -458,21 +458,36 @@ _SLICE_S = 0.4e-3
 
 def _of_turns(one: Any) -> list[Finding]:
     """What an implementation's row is told of its samples alone."""
-    from aiperf_core.stats.verdicts import Scoring
+    from aiperf_core.results.models import Judging
+    from aiperf_core.stats.judge import judge
+    from aiperf_core.stats.observations import Clocks
+    from aiperf_core.stats.standing import Rules
 
-    scoring = Scoring([one], "device", "cold", {}, "", 0.01, lambda _: None)
-    scoring._note_interference(one)
-    return list(one.findings)
+    rules = Rules(
+        clock="device",
+        cache="cold",
+        goal="speed",
+        cost=dict.fromkeys(("bytes_read", "bytes_written", "flops", "wire_bytes", "disk_read_bytes"), 0.0)
+        | {"disk_written_bytes": 0.0},
+        floor=0.01,
+        ceilings=None,
+        clocks=Clocks(),
+        judging=Judging(off=["clocks_agree"]),
+        complete=True,
+    )
+    (row,) = judge([one.observed], rules)
+    return list(row.findings)
 
 
 def _implementation(in_turns_s: float) -> Any:
     """An implementation whose samples took so long in turns with others, and less alone."""
     from aiperf_core.described import DescribedImplementation
-    from aiperf_core.harness.run.implementation_run import ImplementationRun
+    from aiperf_core.harness.run.participant import Participant
 
     alone = [time for time in samples(0.6e-3).device_s if time is not None]
-    declared = DescribedImplementation("fused", "variant", "cuda", "recorded")
-    return ImplementationRun(declared, "fused", samples=samples(in_turns_s), isolated_samples_s=alone)
+    one = Participant(DescribedImplementation("fused", "variant", "cuda", "recorded"), "fused")
+    one.recorder.note(samples=samples(in_turns_s), isolated_samples_s=alone)
+    return one
 
 
 TURNS: tuple[MadeUp, ...] = (
@@ -495,9 +510,10 @@ def _of_short_calls(one: Any) -> list[Finding]:
 
     from aiperf_core.harness.run.sampler import Sampler
 
-    sampler: Any = SimpleNamespace(clock_cost_s=_CLOCK_COST_S, off=frozenset())
+    method = SimpleNamespace(clock_cost_s=_CLOCK_COST_S, off=frozenset())
+    sampler: Any = SimpleNamespace(taker=SimpleNamespace(method=method))
     Sampler._refuse_short_calls(sampler, one)
-    return list(one.findings)
+    return [Finding(seen.issue, (seen.effects or {})["standard"], seen.message) for seen in one.observed.seen]
 
 
 _CLOCK_COST_S = 2e-6
@@ -506,7 +522,7 @@ _CLOCK_COST_S = 2e-6
 def _warmed_up(call_s: float) -> Any:
     """An implementation whose last uncounted call took so long."""
     one = _implementation(call_s)
-    one.warmup_s.append(call_s)
+    one.observed.warmup_s.append(call_s)
     return one
 
 

@@ -360,6 +360,13 @@ def test_few_repetitions_are_not_observed(count):
     assert isinstance(repeat_against_fresh.look(timed(0.1, 1.0, count=count)), NotObserved)
 
 
+def test_the_baseline_counts_only_where_there_is_a_gain():
+    for repeated, said in ((0.1, NotObserved), (1.0, list)):
+        evidence = timed(repeated, 1.0)
+        evidence.baseline.repeated_s.clear()
+        assert isinstance(repeat_against_fresh.look(evidence), said)
+
+
 def test_times_that_are_none_do_not_count():
     evidence = timed(0.1, 1.0, count=5)
     evidence.fresh_s[0] = float("nan")

@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from aiperf_core.described import DescribedImplementation
-from aiperf_core.harness.run.implementation_run import ImplementationRun
+from aiperf_core.harness.run.participant import Pace, Participant
 from aiperf_core.harness.run.sampler import LONGEST_UNJUDGED, Sampler
+from aiperf_core.harness.run.taking import Method, SampleTaker, Seeds
+from aiperf_core.harness.run.trust import Trusted
 from aiperf_core.results import example, jsontext, records
 from aiperf_core.results.jsontext import JsonError
 from aiperf_core.results.models import Manifest, TargetResult
 from aiperf_core.results.structure import ON_DISK, structure
+from aiperf_core.stats.observations import Clocks
 from aiperf_core.validity.registry import ISSUES
 
 REPOSITORY = Path(__file__).parents[3]
@@ -56,33 +59,31 @@ def sampled(passes: int, seed: int = 0) -> tuple[Sampler, Judge, Worker]:
     """A run of so many passes with one implementation."""
     judge, worker = Judge(), Worker()
     declared = DescribedImplementation("wide", "variant", "cpu", "wide.py:1")
-    one = ImplementationRun(declared, "wide", child=worker, calls=1, block_length=1)  # type: ignore[arg-type]
-    sampler = Sampler(
-        judge,  # type: ignore[arg-type]
-        [one],
+    one = Participant(declared, "wide", child=worker, pace=Pace(calls=1))  # type: ignore[arg-type]
+    method = Method(
         clock="wall",
-        clock_cost_s=0.0,
+        clocks=Clocks(),
         both_clocks=False,
         has_state=False,
         cold=False,
-        first_seed=1,
         off=frozenset(),
-        untrusting=False,
+        trust=Trusted(),
         fingerprints=False,
         timeout_s=1.0,
-        rng=random.Random(seed),
-        after_block=lambda _: None,
     )
+    rng = random.Random(seed)
+    taker = SampleTaker(judge, method, Seeds(rng, 1, method.off))  # type: ignore[arg-type]
+    sampler = Sampler(taker, [one], rng, lambda _: None)
     for number in range(passes):
         sampler.run_pass(number, lambda _: None)
-        assert one.active, one.reason
+        assert one.active, one.observed.seen
     return sampler, judge, worker
 
 
 def test_seeds_are_drawn_from_62_bits_and_none_comes_twice() -> None:
     sampler, judge, _ = sampled(400)
     renewed = [arguments["seed"] for do, arguments in judge.asked if do == "renew"]
-    assert renewed == sampler.seeds
+    assert renewed == sampler.taker.seeds.drawn
     assert len(set(renewed)) == len(renewed) == 400
     assert max(one.bit_length() for one in renewed) == 62
     assert min(one.bit_length() for one in renewed) > 48
@@ -92,7 +93,7 @@ def test_a_worker_is_never_told_a_seed() -> None:
     sampler, _, worker = sampled(100)
     said = repr(worker.asked)
     assert len(worker.asked) > 200
-    assert [one for one in sampler.seeds if str(one) in said or hex(one) in said] == []
+    assert [one for one in sampler.taker.seeds.drawn if str(one) in said or hex(one) in said] == []
 
 
 def test_outputs_are_judged_however_chance_falls() -> None:
@@ -105,7 +106,7 @@ def test_outputs_are_judged_however_chance_falls() -> None:
     sampler.rng = Never()
     for number in range(4, 100):
         sampler.run_pass(number, lambda _: None)
-    judged = [index for index, chosen in enumerate(one.samples.judged) if chosen]
+    judged = [index for index, chosen in enumerate(one.observed.samples.judged) if chosen]
     gaps = [after - before for before, after in zip([-1, *judged], [*judged, 100], strict=True)]
     assert max(gaps) <= LONGEST_UNJUDGED + 1
 

@@ -36,7 +36,7 @@ def test_a_category(asked):
         "0 proven on this machine; try them: aiperf selftest\n"
         "\n"
         "policy (4): the answer is right, but not by the means claimed\n"
-        "ISSUE                     GUARD         NEEDS        PROOF  TITLE\n"
+        "issue                     guard         needs        proof  title\n"
         "policy.library_fallback   cupti_ledger  cuda, cupti  owed   A library does the work\n"
         "policy.ghost_branch       cupti_ledger  cuda, cupti  owed   The new code is never reached\n"
         "policy.wrapper_extension  cupti_ledger  cuda, cupti  owed   A library behind an extension\n"
@@ -63,7 +63,7 @@ def test_one_issue(asked):
     result = asked("timing.not_audited")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
-        "ISSUE       timing.not_audited\n"
+        "issue       timing.not_audited\n"
         "title       No second witness for the time\n"
         "happens     The profiler gave no whole record of the calls, and the events alone are believed.\n"
         "guard       cupti_ledger: the worker records what the GPU did in a call, as CUPTI saw it: kernels, copies and "

@@ -6,9 +6,7 @@ import linecache
 import sys
 import traceback
 from collections.abc import Iterator
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -27,7 +25,6 @@ from aiperf_core.harness.isolation.candidate import (
 )
 from aiperf_core.harness.roles.output_check import compare_tensors
 
-REDTEAM = Path(__file__).resolve().parents[4] / "../shared/redteam"
 NAMES = ("a", "b", "n")
 
 GOOD = """
@@ -390,23 +387,3 @@ def test_arguments_of_a_model_may_be_texts(tmp_path: Path) -> None:
     drawn(bench, 1)
     (seen,) = sys.modules["kernelbench_reference"].SEEN
     assert seen == [0.5, None, "tanh", {"mode": "x"}]
-
-
-# --- the red team's files
-
-
-def adapter() -> ModuleType:
-    spec = spec_from_file_location("redteam_adapter", Path(__file__).parents[1] / "redteam_adapter.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.skipif(not REDTEAM.is_dir(), reason="the red team's files are not here")
-def test_every_file_of_the_red_team_has_the_form_of_a_candidate(tmp_path: Path) -> None:
-    files = sorted(REDTEAM.glob("*/*.py"))
-    for file in files:
-        check(tmp_path, adapter().adapted(file.read_text()))
-    assert len(files) > 50

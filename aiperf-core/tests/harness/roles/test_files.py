@@ -14,10 +14,12 @@ from aiperf_core.harness.isolation import scratch
 from aiperf_core.harness.isolation.candidate import CandidateSource
 from aiperf_core.harness.roles.files import InputFile
 from aiperf_core.harness.run.from_python import Silent
-from aiperf_core.harness.run.implementation_run import Answer, ImplementationRun
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
+from aiperf_core.harness.run.recorder import Recorder
+from aiperf_core.measurements import Answer
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.stats.observations import answers_of
 from aiperf_core.targets import InstalledTarget, Selection
 
 pytestmark = pytest.mark.quiet
@@ -100,13 +102,19 @@ def test_only_who_is_deferred_may_go_on_after_the_call() -> None:
         "answered_s": 3.0,
         "begun_s": 0.0,
         "replied_s": None,
-        "ahead_s": None,
+        "stopped_s": None,
+        "cpu_s": None,
+        "hidden": False,
+        "voluntary_switches": 0,
+        "involuntary_switches": 0,
         "beside": {"until_done_s": 2.9},
     }
     for deferred, held_s in ((True, 2.9), (False, 1.0)):
         declared = DescribedImplementation("one", "variant", "cpu", "here")
-        one = ImplementationRun(declared, "one", deferred=deferred)
-        assert one.answer_of(sample) == Answer(held_s, 0.0, 3.0)
+        one = Recorder.of(declared)
+        one.deferred = deferred
+        one.record((0, 0, 0), sample, calls=1, judged=False)
+        assert answers_of(one.facts.samples) == [Answer(held_s, 0.0, 3.0)]
 
 
 def test_a_candidate_is_given_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

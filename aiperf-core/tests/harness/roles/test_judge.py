@@ -125,6 +125,7 @@ def test_the_seed_and_the_tolerance_stay_with_the_judge(opened: Open) -> None:
     keys = {
         "device",
         "cold",
+        "flush_bound",
         "params",
         "inputs",
         "static",
@@ -151,6 +152,21 @@ def test_a_single_thread_handles_a_small_working_set(opened: Open, monkeypatch: 
         )
         case.judge._right_answer(wide=True)
     assert (seen, torch.get_num_threads()) == ([1, threads], 1)
+
+
+@pytest.mark.parametrize(("moved", "all_threads"), [(4 << 20, False), (5 << 20, True)])
+def test_a_reference_of_unknown_arithmetic_has_all_threads_for_more_bytes(
+    opened: Open, moved: int, all_threads: bool
+) -> None:
+    threads = torch.get_num_threads()
+    case, seen = opened("judged", n=6), []
+    case.judge._threads = threads + 1
+    case.judge._foreign, case.judge._working_set_bytes = SimpleNamespace(path="model.py"), moved
+    case.judge._benchmark = SimpleNamespace(
+        work=lambda _: Cost(bytes_read=1), answer=lambda *_: seen.append(torch.get_num_threads())
+    )
+    case.judge._right_answer(wide=True)
+    assert (seen, torch.get_num_threads()) == ([threads + 1 if all_threads else 1], 1)
 
 
 def test_all_threads_handle_a_large_working_set(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,6 +326,18 @@ def test_the_answer_to_other_values_does_not(opened: Open) -> None:
     assert case.compare(numbers=numbers)["error"] is None
     case.judge.do_renew(4)
     assert case.compare(numbers=numbers)["error"].startswith("total: relative L2 error ")
+
+
+def test_the_answer_to_values_that_are_written_again_is_computed_again(opened: Open) -> None:
+    """Else the time until the next sample would tell code which values repeat."""
+    case, seen = opened("judged", n=6), importlib.import_module("judged").seen
+    for seed in (7, 7, 8, 7):
+        case.judge.do_renew(seed)
+        answer, numbers = right_answer(case)
+        case.put(answer)
+        seen.clear()
+        assert case.compare(numbers=numbers)["error"] is None
+        assert len(seen) == 1
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from aiperf_core import float32_precision
 from aiperf_core.devices.device import BUILT_IN
 from aiperf_core.errors import BenchmarkError, ContractError, SkipError
 from aiperf_core.harness.processes.channel import Channel
+from aiperf_core.harness.roles.judge import Judge
 from aiperf_core.harness.roles.linter import Linter
 from aiperf_core.validity.wrong_answers import round_to
 
@@ -203,7 +204,7 @@ def test_a_tolerance_that_refuses_honest_code_is_found(lint: Any) -> None:
     assert "allowed are 1e-09" in found
 
 
-RIGHT = {"n": 30, "gathers": 0, "flops": 1.0, "read": 1.0, "written": 1.0}
+RIGHT = {"n": 30, "gathers": 0, "seeded": 0, "flops": 1.0, "read": 1.0, "written": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -238,6 +239,13 @@ def test_cost_is_held_against_what_is_seen(
 def test_work_may_be_left_out_where_the_cost_says_so(lint: Any) -> None:
     outcomes = lint("priced", **{**RIGHT, "gathers": 1})
     assert outcomes["judge.skipped_work"]["verdict"] == "not applicable"
+
+
+def test_an_input_may_stay_unread_where_the_cost_leaves_it_out(lint: Any) -> None:
+    left_out = lint("priced", **{**RIGHT, "seeded": 1})
+    assert left_out["judge.skipped_work"]["verdict"] == "ok"
+    counted = lint("priced", **{**RIGHT, "seeded": 1, "read": (2432 + 16) / 2432})
+    assert counted["judge.skipped_work"]["verdict"] == "problem"
 
 
 def test_elementwise_work_is_not_counted(lint: Any) -> None:
@@ -322,6 +330,29 @@ def test_wrong_implementations_are_found(linter: Linter, name: str, start: str) 
     found = attempt(linter, "crooked", name, n=37)
     assert found is not None
     assert found.startswith(start)
+
+
+def test_implementations_share_the_data_until_one_is_wrong(linter: Linter, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, answered = [], []
+    open_data, answer = Judge.do_open, Judge._right_answer
+
+    def counted_open(self: Judge, *given: Any) -> Any:
+        opened.append(given)
+        return open_data(self, *given)
+
+    def counted_answer(self: Judge, *, wide: bool) -> Any:
+        answered.append(wide)
+        return answer(self, wide=wide)
+
+    monkeypatch.setattr(Judge, "do_open", counted_open)
+    monkeypatch.setattr(Judge, "_right_answer", counted_answer)
+    for name in ("library", "by_columns"):
+        assert attempt(linter, "sound", name, m=5, n=13, k=19) is None
+    assert len(opened) == 1
+    assert answered.count(True) == 5, "an answer for each draw"
+    for name in ("in_place", "ahead"):
+        assert attempt(linter, "crooked", name, n=41)
+    assert len(opened) == 3
 
 
 def test_a_lossy_one_is_held_to_its_budget(linter: Linter, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,14 @@ def test_packages_are_those_that_matter(site):
     assert list(found) == sorted(found)
 
 
+def test_old_metadata_names_a_package_too(site):
+    site.write("aiperf_old.egg-info/PKG-INFO", "Metadata-Version: 1.0\nName: aiperf_old\nVersion: 0.1\n\nName: other\n")
+    site.write("aiperf_nameless-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nVersion: 1.0\n")
+    found = manifest.packages()
+    assert found["aiperf-old"] == "0.1"
+    assert "other" not in found
+
+
 def test_a_package_installed_in_place_says_so(site):
     site.declare("aiperf-acme", "0.3", "")
     site.write("aiperf_acme-0.3.dist-info/direct_url.json", '{"url": "file:///src", "dir_info": {"editable": true}}')

@@ -8,9 +8,9 @@ import pytest
 
 from aiperf_core.errors import UsageError
 from aiperf_core.harness.processes import child
-from aiperf_core.harness.run import sampler
+from aiperf_core.harness.run import extra_samples, sampler
 from aiperf_core.harness.run.from_python import Silent
-from aiperf_core.harness.run.target_run import TargetRun
+from aiperf_core.harness.run.progress import Progress
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
@@ -78,7 +78,7 @@ def test_a_standard_run_has_rounds_and_controls(measure: Measure) -> None:
     assert control.speedup is not None
     for row in result.rows:
         assert sorted(set(row.samples.round)) == [0, 1, 2]
-        assert len(row.isolated_samples_s) >= 3 * sampler.MIN_ISOLATED
+        assert len(row.isolated_samples_s) >= 3 * extra_samples.MIN_ISOLATED
         assert row.isolated_s is not None
         assert row.conditions is not None
         assert row.conditions.readings == len(set(row.samples.block))
@@ -100,11 +100,11 @@ def test_ctrl_c_at_any_moment_is_held_against_nobody(
             raise KeyboardInterrupt
         return receive(self, deadline)
 
-    def block(self: TargetRun, one: Any) -> None:
+    def block(self: Progress, one: Any) -> None:
         begun.append("block")
 
     monkeypatch.setattr(Silent, "phase", lambda _, name, __="": begun.append(name))
-    monkeypatch.setattr(TargetRun, "_report", block)
+    monkeypatch.setattr(Progress, "report", block)
     monkeypatch.setattr(child.Child, "_receive", interrupted)
     result = measure("features", "scaled", tier="standard", budget_s=0.3)
     rows = rows_of(result)
@@ -231,3 +231,12 @@ def test_a_run_says_how_long_the_next_takes(measure: Measure, shared_planner: An
     assert list(dict.fromkeys(phases)) == ["setup", "warm-up", "sampling", "verification"]
     assert states[0].seconds_left > states[-1].seconds_left
     assert all(0 <= one.share <= 1 for one in states)
+    assert states[0].machine is None
+    blocks = [one.block for one in states]
+    assert blocks == sorted(blocks)
+    assert blocks[0] == 0 < blocks[-1]
+    assert {one.rounds for one in states} == {shared_planner.options.rounds}
+    assert {one.wanted for one in states} == {shared_planner.options.width}
+    last = states[-1]
+    assert last.round == last.rounds
+    assert last.machine is not None

@@ -6,15 +6,20 @@ import time
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from attrs import evolve
 
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.isolation import process_monitor
-from aiperf_core.harness.run.implementation_run import ImplementationRun
+from aiperf_core.harness.run.last_round import LastRound
+from aiperf_core.harness.run.participant import Pace, Participant
+from aiperf_core.harness.run.process_evidence import ProcessEvidence
 from aiperf_core.harness.run.sampler import Sampler
-from aiperf_core.results.models import Verdict
+from aiperf_core.harness.run.taking import Method, SampleTaker, Seeds
+from aiperf_core.harness.run.trust import Trusted, Untrusted
+from aiperf_core.results.models import Ending, Verdict
+from aiperf_core.stats.observations import Clocks
 from aiperf_core.validity.checks.global_state import is_silent
 
 
@@ -59,27 +64,20 @@ class Worker:
         return {"device_s": None, "wall_s": next(self.times), **nothing}
 
 
-def sampler(judge: Judge, *, untrusting: bool) -> Sampler:
-    return Sampler(
-        judge,  # type: ignore[arg-type]
-        [
-            ImplementationRun(
-                DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide", child=Worker(), calls=1
-            )
-        ],  # type: ignore[arg-type]
-        clock="wall",
-        clock_cost_s=0.0,
-        both_clocks=False,
-        has_state=False,
-        cold=False,
-        first_seed=1,
-        off=frozenset(),
-        untrusting=untrusting,
-        fingerprints=False,
-        timeout_s=1.0,
-        rng=random.Random(0),
-        after_block=lambda _: None,
+def sampler(judge: Judge, *, untrusting: bool, off: tuple[str, ...] = (), **more: bool) -> Sampler:
+    usual: dict[str, Any] = {"both_clocks": False, "has_state": False, "cold": False, "fingerprints": False}
+    trust = Untrusted() if untrusting else Trusted()
+    guards = frozenset(off)
+    method = Method(clock="wall", clocks=Clocks(), off=guards, trust=trust, timeout_s=1.0, **{**usual, **more})
+    one = Participant(
+        DescribedImplementation("wide", "variant", "cpu", "wide.py:1"),
+        "wide",
+        child=Worker(),  # type: ignore[arg-type]
+        pace=Pace(calls=1),
     )
+    rng = random.Random(0)
+    taker = SampleTaker(judge, method, Seeds(rng, 1, guards))  # type: ignore[arg-type]
+    return Sampler(taker, [one], rng, lambda _: None)
 
 
 def test_values_that_repeat_are_written_anew_like_fresh_ones() -> None:
@@ -87,35 +85,47 @@ def test_values_that_repeat_are_written_anew_like_fresh_ones() -> None:
         judge = Judge()
         sampling = sampler(judge, untrusting=untrusting)
         (one,) = sampling.implementations
-        sampling.repeat(one)
-        assert one.active, one.reason
+        sampling.extra.repeat(one)
+        assert one.active, one.observed
         fresh, repeated = judge.renewed[::2], judge.renewed[1::2]
         assert fresh == repeated
-        assert len(set(fresh)) == len(fresh) == len(one.fresh_s) == len(one.repeated_s)
+        assert len(set(fresh)) == len(fresh) == len(one.process.fresh_s) == len(one.process.repeated_s)
 
 
-@pytest.mark.parametrize(("repeated_s", "pairs"), [(1e-3, 6), (0.9e-3, 6), (0.5e-3, 30)])
+@pytest.mark.parametrize(("repeated_s", "pairs"), [(1e-3, 5), (0.9e-3, 5), (0.5e-3, 30)])
 def test_calls_that_are_faster_on_values_they_have_seen_are_looked_at_again(repeated_s: float, pairs: int) -> None:
     sampling = sampler(Judge(), untrusting=False)
     (one,) = sampling.implementations
     one.child = Worker(itertools.cycle([1e-3, repeated_s]))  # type: ignore[assignment]
-    sampling.repeat(one)
-    assert len(one.fresh_s) == len(one.repeated_s) == pairs
+    sampling.extra.repeat(one)
+    assert len(one.process.fresh_s) == len(one.process.repeated_s) == pairs
+
+
+@pytest.mark.parametrize(("repeated_s", "calls"), [(1e-3, 0), (0.8e-3, 0), (0.5e-3, 5)])
+def test_the_baseline_repeats_values_only_where_another_is_faster_on_them(repeated_s: float, calls: int) -> None:
+    sampling = sampler(Judge(), untrusting=False)
+    baseline, one = *sampler(Judge(), untrusting=False).implementations, *sampling.implementations
+    one.child = Worker(itertools.cycle([1e-3, repeated_s]))  # type: ignore[assignment]
+    told: list[str] = []
+    setup: Any = None
+    last = LastRound(setup, sampling, [baseline, one], Mock(), lambda step, _: told.append(step))
+    last.repeat([one])
+    assert len(baseline.process.fresh_s) == len(baseline.process.repeated_s) == calls
+    assert told == ["verification: repeat values"] * (1 + bool(calls))
 
 
 @pytest.mark.parametrize("calls_s", [[1e-3, 1e-3, 1e-3], [0.5, 0.5], [0.5, 1e-3, 1e-3], [1e-3, 0.5]])
 def test_neither_the_first_nor_the_second_call_is_counted(calls_s: list[float]) -> None:
     judge = Judge()
-    sampling = sampler(judge, untrusting=False)
-    sampling.off = frozenset({"judged_output"})
+    sampling = sampler(judge, untrusting=False, off=("judged_output",))
     (one,) = sampling.implementations
     one.child = Worker(calls_s)  # type: ignore[assignment]
-    told: list[ImplementationRun] = []
+    told: list[Participant] = []
     sampling.warm_up(told.append)
-    assert one.warmup_s == calls_s
+    assert one.observed.warmup_s == calls_s
     assert told == [one] * len(calls_s)
     assert len(judge.renewed) == len(calls_s)
-    assert one.samples.wall_s == []
+    assert one.observed.samples.wall_s == []
 
 
 @pytest.mark.parametrize(
@@ -127,15 +137,14 @@ def test_blocks_are_shortened_where_the_least_passes_exceed_the_budget(
 ) -> None:
     sampling = sampler(Judge(), untrusting=False)
     (one,) = sampling.implementations
-    one.block_length, one.whole_sample_s = block, 0.06
+    one.pace.block_length, one.pace.whole_sample_s = block, 0.06
     # A block of several samples has one more, which is not counted.
     assert sampling.shorten_blocks(budget_s, 6) == pytest.approx(0.06 * (shortened + (shortened > 1)))
-    assert one.block_length == shortened
+    assert one.pace.block_length == shortened
 
 
 def test_a_warm_up_sample_is_timed_with_all_that_belongs_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    sampling = sampler(Judge(), untrusting=False)
-    sampling.off = frozenset({"judged_output"})
+    sampling = sampler(Judge(), untrusting=False, off=("judged_output",))
     renew = Judge.ask
 
     def slow(self: Judge, do: str, **arguments: Any) -> Any:
@@ -144,13 +153,12 @@ def test_a_warm_up_sample_is_timed_with_all_that_belongs_to_it(monkeypatch: pyte
 
     monkeypatch.setattr(Judge, "ask", slow)
     sampling.warm_up(lambda _: None)
-    assert sampling.implementations[0].whole_sample_s >= 0.01
+    assert sampling.implementations[0].pace.whole_sample_s >= 0.01
 
 
 def test_the_overhead_is_split_by_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
-    sampling = sampler(Judge(), untrusting=False)
-    sampling.off, sampling.cold = frozenset({"judged_output"}), True
-    sampling.implementations[0].block_length = 1
+    sampling = sampler(Judge(), untrusting=False, off=("judged_output",), cold=True)
+    sampling.implementations[0].pace.block_length = 1
     ask, worker_ask = Judge.ask, Worker.ask
     took_s = {"renew": 0.01, "flush": 0.02, "changed": 0.03}
 
@@ -165,7 +173,7 @@ def test_the_overhead_is_split_by_purpose(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Judge, "ask", slow)
     monkeypatch.setattr(Worker, "ask", slow_worker)
     sampling.run_pass(0, lambda _: None)
-    spent = sampling.clockwork
+    spent = sampling.taker.clockwork
     assert spent.samples == 1
     for seconds, least in zip(
         (spent.refresh_s, spent.flush_s, spent.verification_s, spent.messages_s), (0.01, 0.02, 0.03, 0.04), strict=True
@@ -176,18 +184,17 @@ def test_the_overhead_is_split_by_purpose(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(("call_s", "fingerprints"), [(1e-4, True), (1e-4, False), (0.02, True)])
 def test_what_is_queued_behind_the_clock_s_stop_is_in_no_short_time(call_s: float, fingerprints: bool) -> None:
-    sampling = sampler(Judge(), untrusting=False)
-    sampling.fingerprints, sampling.off = fingerprints, frozenset({"judged_output"})
+    sampling = sampler(Judge(), untrusting=False, off=("judged_output",), fingerprints=fingerprints)
     (one,) = sampling.implementations
     worker = Worker(itertools.repeat(call_s))
-    one.child, one.block_length = worker, 4  # type: ignore[assignment]
+    one.child, one.pace.block_length = worker, 4  # type: ignore[assignment]
     sampling.warm_up(lambda _: None)
-    one.block_length = 4
+    one.pace.block_length = 4
     before = len(worker.fingerprinted)
     for number in range(40):
         sampling.run_pass(number, lambda _: None)
     fingerprinted = worker.fingerprinted[before:]
-    assert len(one.samples.wall_s) == 4 * 40
+    assert len(one.observed.samples.wall_s) == 4 * 40
     assert worker.fingerprinted[:before] == [fingerprints, *[False] * (before - 1)]
     if call_s > 0.01:
         assert sum(fingerprinted) == 4 * 40
@@ -199,11 +206,10 @@ def test_what_is_queued_behind_the_clock_s_stop_is_in_no_short_time(call_s: floa
 
 def test_without_warming_up_no_call_is_made() -> None:
     judge = Judge()
-    sampling = sampler(judge, untrusting=False)
-    sampling.off = frozenset({"warm_up"})
+    sampling = sampler(judge, untrusting=False, off=("warm_up",))
     (one,) = sampling.implementations
     sampling.warm_up(lambda _: None)
-    assert (one.warmup_s, one.calls, one.block_length, judge.asked) == ([], 1, 1, [])
+    assert (one.observed.warmup_s, one.pace.calls, one.pace.block_length, judge.asked) == ([], 1, 1, [])
 
 
 def test_a_stopped_process_that_somebody_continues_is_seen_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +221,7 @@ def test_a_stopped_process_that_somebody_continues_is_seen_at_work(monkeypatch: 
     (one,) = sampling.implementations
     assert one.child is not None
     one.child.paused = True
-    taken = sampling._sample(one, 7, "wall")
+    taken = sampling.taker.take(one, 7, "wall")
     assert taken is not None
     assert taken["stopped_s"] == pytest.approx(4e-3)
 
@@ -235,22 +241,21 @@ def test_what_its_own_threads_did_does_not_excuse_a_process(
     monkeypatch.setattr(process_monitor, "own_wait_s", lambda: 1.3)
     before, now = process_monitor.Standing(2.0, 1.0, 5.0), process_monitor.Standing(2.5 + others_s, 1.5, 5.2)
     watcher: Any = SimpleNamespace(standing=lambda: now)
-    taken = sampler(Judge(), untrusting=untrusting)._kept_waiting(watcher, (before, 1.0))
+    taken = sampler(Judge(), untrusting=untrusting).taker._kept_waiting(watcher, (before, 1.0))
     assert taken == pytest.approx(excused)
 
 
 @pytest.mark.parametrize("untrusting", [False, True])
-def test_what_is_not_trusted_is_watched_until_the_start(monkeypatch: pytest.MonkeyPatch, untrusting: bool) -> None:
-    spent = iter([1.0, 1.5, 1.75])  # when it was stopped, before it was asked, at the start
+def test_what_is_not_trusted_is_watched_while_it_is_stopped(monkeypatch: pytest.MonkeyPatch, untrusting: bool) -> None:
+    spent = iter([1.0, 1.5])  # when it was stopped, before it was asked
     monkeypatch.setattr(process_monitor, "process_s", lambda _: next(spent))
     monkeypatch.setattr(process_monitor, "wait_stopped", lambda _: True)
     one = sampler(Judge(), untrusting=untrusting)
     worker = one.implementations[0].child
     assert isinstance(worker, Worker)
     worker.paused = True
-    sample = one._sample(one.implementations[0], 7, "wall")
+    sample = one.taker.take(one.implementations[0], 7, "wall")
     assert sample is not None
-    assert sample["ahead_s"] == (0.25 if untrusting else None)
     assert (sample["replied_s"] is not None) == untrusting
     assert (sample["stopped_s"] == 0.5) == untrusting
 
@@ -267,21 +272,19 @@ def test_what_is_not_trusted_is_watched_until_the_start(monkeypatch: pytest.Monk
 def test_notices_that_do_not_come_next_cost_the_row(says: tuple[str, ...], why: str) -> None:
     one = sampler(Judge(), untrusting=False)
     one.implementations[0].child = Worker(says=says)  # type: ignore[assignment]
-    assert one._sample(one.implementations[0], 7, "wall") is None
-    assert (one.implementations[0].ended, one.implementations[0].reason) == (Verdict.FAILED, why)
+    assert one.taker.take(one.implementations[0], 7, "wall") is None
+    assert one.implementations[0].observed.ending == Ending(Verdict.FAILED, why)
 
 
 def test_who_hardly_tells_what_chance_asks_is_found() -> None:
-    one = ImplementationRun(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide", integrity_probes=1)
-    one.find_silence()
-    assert one.active
+    process = ProcessEvidence(integrity_probes=1)
     for count in range(60):
-        one.delivered = count
-        one.find_silence()
-        assert one.active == (count < 37), count
-    assert one.ended is Verdict.INVALID
-    assert [found.issue for found in one.findings] == ["tamper.code_objects"]
-    assert str(one.reason).startswith("only 1 of 37 samples had an integrity probe")
+        process.delivered = count
+        assert (process.silence is None) == (count < 37), count
+    process.delivered = 37
+    assert process.silence is not None
+    assert process.silence.issue == "tamper.code_objects"
+    assert process.silence.message.startswith("only 1 of 37 samples had an integrity probe")
 
 
 @pytest.mark.parametrize(("samples", "looks"), [(5, 0), (37, 14), (10_000, 3600)])
@@ -291,15 +294,12 @@ def test_what_chance_does_is_no_silence(samples: int, looks: int) -> None:
 
 
 def test_changes_in_the_middle_of_a_sample_are_found() -> None:
-    one = ImplementationRun(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide")
     state = {"harness": {"worker": {"Worker.run": "one"}}, "objects": {}}
-    one.state_begun = {**state, "precision": {"torch": {"x": 1}}}
-    assert not one.check_integrity_probe(state)
-    one.find_silence()
-    assert one.active
-    silent = evolve(one, findings=[])
-    assert silent.check_integrity_probe({}), "who tells nothing has not let anybody look"
-    assert one.check_integrity_probe({**state, "harness": {"worker": {"Worker.run": "another"}, "later": {"x": "y"}}})
-    assert one.reason == (
+    process = ProcessEvidence(state_begun={**state, "precision": {"torch": {"x": 1}}})
+    assert not list(process.probed(state))
+    assert process.silence is None
+    assert list(process.probed({})), "who tells nothing has not let anybody look"
+    changed = {**state, "harness": {"worker": {"Worker.run": "another"}, "later": {"x": "y"}}}
+    assert [one.message for one in process.probed(changed)] == [
         "functions, hooks or objects were replaced, in the middle of a sample: worker.Worker.run is another, not one"
-    )
+    ]

@@ -11,10 +11,11 @@ from text_boxes import boxes_of
 from aiperf_core.measurements import Estimate, Samples
 from aiperf_core.render import ladder, marks, roofline, roofline_plot
 from aiperf_core.render.ladder import Rung
-from aiperf_core.render.report import charts, content, html
+from aiperf_core.render.report import charts, content
 from aiperf_core.render.svg import SERIES, Path, Text, markup
 from aiperf_core.results import example
 from aiperf_core.results.models import Verdict
+from aiperf_core.stats.best import best_variant
 
 
 def result(medians, spreads=None, throttled=(), rounds=2, count=100):
@@ -235,7 +236,7 @@ def test_the_head_of_a_page_the_roofline_and_the_pictures_have_one_best_variant(
     (panel,) = roofline.roofline([made], example.manifest()).panels
     assert section.headline.name == "coalesced"
     assert [mark.name for mark in panel.marks if mark.kind == "best"] == ["coalesced"]
-    (_, figure, *_) = html._of_target(made)
+    (_, figure, *_) = charts.of_target(made, best_variant(made))
     assert [
         shape.kind.split()[-1] for shape in figure.picture.shapes if isinstance(shape, Path) and "mark" in shape.kind
     ][:1] == [marks.colours((row.name, row.role) for row in rows)["coalesced"]]

@@ -3,6 +3,7 @@
 All of them sleep: a busy machine then changes their times least.
 """
 
+import os
 import subprocess
 import time
 
@@ -62,6 +63,16 @@ class Kept:
 def zeros(a):
     time.sleep(SHORT_S)
     return torch.zeros_like(a)
+
+
+@bench.variant(device="cpu", why="prints the processors that it may use")
+class ShowsProcessors:
+    def prepare(self, a):
+        print(sorted(os.sched_getaffinity(0)))
+
+    def run(self, a):
+        time.sleep(SHORT_S)
+        return a.sin()
 
 
 @bench.variant(device="cpu", why="raises")

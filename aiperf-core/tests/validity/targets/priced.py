@@ -1,6 +1,7 @@
 """A product of which the cost is multiplied by sizes: `flops`, `read` and `written` times what is right.
 
 Workload   The first rows of a table times a matrix, doubled. With `gathers` the table has as many rows again.
+           With `seeded` there is an input that the answer does not need.
 Baseline   The same.
 Variants   None.
 Breaks     Everywhere.
@@ -13,9 +14,11 @@ from aiperf_core import Benchmark, Cost, fp32
 bench = Benchmark(goal="speed")
 
 
-@bench.workload(smoke={"n": 30, "gathers": 0, "flops": 1.0, "read": 1.0, "written": 1.0})
-def inputs(n, gathers, device, generator):
+@bench.workload(smoke={"n": 30, "gathers": 0, "seeded": 0, "flops": 1.0, "read": 1.0, "written": 1.0})
+def inputs(n, gathers, seeded, device, generator):
+    seed = {"seed": torch.randn(4, device=device, generator=generator)} if seeded else {}
     return {
+        **seed,
         "table": torch.randn(2 * n if gathers else n, 16, device=device, generator=generator),
         "b": torch.randn(16, 8, device=device, generator=generator),
     }

@@ -1,0 +1,164 @@
+"""Runs of untrusted code that an observer times: what becomes of the row, of the others, and of the processes."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from aiperf_core.candidate_format import AIPERF
+from aiperf_core.harness.isolation.candidate import CandidateSource, check_candidate
+from aiperf_core.harness.run import bench, observing
+from aiperf_core.harness.run.observing import ObservedTaker, free_processors, has_processor
+from aiperf_core.harness.run.planner import Planner
+from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
+
+HONEST = """
+import os, time
+
+class Implementation:
+    calls = 0
+
+    def run(self, pair, memory, shift, weight, scale):
+        self.calls += 1
+        BEFORE
+        total = pair["left"] * weight * scale + pair["right"][0] + shift
+        memory.add_(total)
+        return {"total": total, "memory": memory, "sum": float(total.double().sum())}
+"""
+Judge = Callable[..., list[Row]]
+
+
+def candidate(folder: Path, before: str = "pass") -> CandidateSource:
+    """Honest code that executes a line before its work."""
+    file = folder / "candidate.py"
+    file.write_text(HONEST.replace("BEFORE", before))
+    return check_candidate(file, AIPERF)
+
+
+@pytest.fixture
+def judge(measure: Any, tmp_path: Path) -> Judge:
+    """The rows of the baseline and of a candidate that executes a line before its work."""
+
+    def judge(before: str = "pass", **options: Any) -> list[Row]:
+        result = measure("features", candidate=candidate(tmp_path, before), **options)
+        assert isinstance(result, TargetResult), result
+        return result.rows
+
+    return judge
+
+
+@pytest.fixture(params=[False, True], ids=["sleeps", "spins"])
+def observer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the observer is a process that spins."""
+    spins: bool = request.param
+    monkeypatch.setattr(bench, "has_processor", lambda _: spins)
+    return spins
+
+
+def test_honest_code_is_timed_by_the_observer(judge: Judge, observer: bool) -> None:
+    baseline, row = judge()
+    assert baseline.verdict is Verdict.MEASURED
+    assert row.verdict not in (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED), row.reason
+    assert row.judgement is not None
+    for one in (baseline.samples, row.samples):
+        columns = zip(one.own_s, one.wall_s, one.replied_s, strict=True)
+        for own, wall, replied in columns:
+            assert own is not None
+            assert wall is not None
+            assert replied is not None
+            assert own < wall <= replied
+
+
+def test_time_in_the_call_is_in_the_samples(judge: Judge, observer: bool) -> None:
+    baseline, row = judge("time.sleep(0.003)")
+    least, usual = (min(filter(None, one.samples.wall_s)) for one in (row, baseline))
+    assert least >= 0.003
+    assert usual < least
+    assert baseline.time_s is not None
+    assert 0 < min(filter(None, baseline.samples.own_s)) <= baseline.time_s.value
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        ("if self.calls == 5: os._exit(7)", "its process exited with status 7 during 'observed_sample'"),
+        ("if self.calls == 5: os.kill(os.getpid(), 9)", "its process was killed by SIGKILL during 'observed_sample'"),
+        ("if self.calls == 5: raise ValueError('not today')", "raised ValueError: not today"),
+        ("if self.calls == 5: time.sleep(60)", "gave no answer within 4 s (during 'observed_sample') and was killed"),
+    ],
+)
+def test_a_sample_without_an_end_costs_the_row_alone(judge: Judge, observer: bool, before: str, said: str) -> None:
+    baseline, row = judge(before, timeout_s=4.0)
+    assert baseline.verdict is Verdict.MEASURED
+    assert row.verdict is Verdict.FAILED
+    assert said in (row.reason or "")
+
+
+def processes(planner: Planner) -> set[int]:
+    return {one.pid for one in psutil.Process(planner._server.pid).children(recursive=True)}
+
+
+@pytest.mark.parametrize("which", ["observer", "judge"])
+def test_a_process_of_the_harness_that_dies_leaves_nothing_behind(
+    measure: Any, shared_planner: Planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    monkeypatch.setattr(bench, "has_processor", lambda _: True)
+    observe = ObservedTaker._observe
+
+    def without(self: ObservedTaker, *arguments: Any) -> Any:
+        child = self.observer if which == "observer" else self.judge
+        assert child is not None
+        os.kill(child.pid, signal.SIGKILL)
+        return observe(self, *arguments)
+
+    monkeypatch.setattr(ObservedTaker, "_observe", without)
+    before = processes(shared_planner)
+    result = measure("features", candidate=candidate(tmp_path))
+    assert isinstance(result, SkippedTarget)
+    assert result.verdict is Verdict.FAILED
+    who = "the observer failed: " if which == "observer" else ""
+    assert result.reason.startswith(f"'tests.features' could not be judged: {who}its process was killed by SIGKILL")
+    until = time.monotonic() + 10
+    while (left := processes(shared_planner) - before) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert left == set()
+
+
+def test_an_observer_without_a_processor_accuses_nobody(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observing, "STARVED", -1.0)
+    monkeypatch.setattr(observing, "LEAST_SEEN", 3)
+    baseline, row = judge()
+    assert baseline.verdict is Verdict.MEASURED
+    assert row.verdict is Verdict.INCONCLUSIVE
+    # Warnings of the machine, as the baseline has them.
+    assert {one.issue for one in row.findings} == {one.issue for one in baseline.findings}
+    assert {one.severity for one in row.findings} <= {"warning"}
+    assert row.reason == (
+        "other work on the machine kept its observer from looking for at least half of most samples: repeat it on a "
+        "quiet machine"
+    )
+
+
+def test_a_changed_process_is_accused_where_its_observer_had_no_processor(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observing, "STARVED", -1.0)
+    monkeypatch.setattr(observing, "LEAST_SEEN", 3)
+    time_module = "__import__('time')"
+    _, row = judge(f"setattr({time_module}, 'perf_counter_ns', lambda real={time_module}.perf_counter_ns: real())")
+    assert row.verdict is Verdict.INVALID
+    assert "clock functions were replaced" in (row.reason or "")
+
+
+@pytest.mark.parametrize(("threads", "usable", "free"), [(None, 8, False), (1, 2, False), (1, 3, True), (6, 8, True)])
+def test_an_observer_spins_where_two_processors_are_free(
+    monkeypatch: pytest.MonkeyPatch, threads: int | None, usable: int, free: bool
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(usable)))
+    assert has_processor(threads) is free
+    assert free_processors(threads) == ([] if threads is None else list(range(usable - threads)))

@@ -1,0 +1,150 @@
+"""Runs that are made side by side: which of them, in which processes, and how they end."""
+
+import os
+import re
+from pathlib import Path
+
+import psutil
+import pytest
+from attrs import evolve
+
+from aiperf_core.errors import AiperfError
+from aiperf_core.harness.run.from_python import Silent
+from aiperf_core.results.models import Verdict
+from aiperf_core.selftest.lanes import Lanes, groups_of
+from aiperf_core.selftest.runs import RunKey
+from aiperf_core.selftest.sharing import BESIDE, OF_TIMES, Job, Sharing
+from aiperf_core.selftest.trials import Trials
+from aiperf_core.validity.cases import Case
+from aiperf_core.validity.issues import Issue
+from aiperf_core.validity.registry import ISSUES
+
+TARGETS = Path(__file__).parent / "targets"
+
+
+def issue(name: str, guard: str, **other: object) -> Issue:
+    return Issue(id=name, title="x", happens="x", guard=guard, protection="x", **other)  # type: ignore[arg-type]
+
+
+def case(name: str, implementation: str, **other: object) -> Case:
+    return Case(**{"issue": name, "module": "guarded", "implementation": implementation, **other})  # type: ignore[arg-type]
+
+
+ZEROS, KEPT, LATE = (
+    issue("play.zeros", "judged_output"),
+    issue("play.kept", "fresh_values"),
+    issue("play.late", "ranks"),
+)
+LINTED, OWN = issue("play.linted", "task_lint"), issue("play.own", "own_process")
+EVERY = (ZEROS, KEPT, LATE, LINTED, OWN)
+
+
+@pytest.mark.parametrize(
+    ("processors", "groups"),
+    [
+        ([0, 1], [[0], [1]]),
+        ([7, 1, 0, 2, 4], [[0, 1], [2, 4]]),
+        ([3], []),
+    ],
+)
+def test_each_lane_has_processors_of_its_own(processors, groups):
+    assert groups_of(processors) == groups
+
+
+def jobs(*cases: Case, device: str | None = None) -> list[Job]:
+    sharing = Sharing({one.id: one.guard for one in EVERY})
+    for one in cases:
+        sharing.add(one)
+    tried = [(one, [given for given in cases if given.issue == one.id]) for one in EVERY]
+    return sharing.jobs(tried, Trials(None, Path(), device, Silent()))  # type: ignore[arg-type]
+
+
+def key(*names: str, off: frozenset[str] = frozenset(), **other: object) -> RunKey:
+    return RunKey(module="guarded", device="cpu", names=frozenset(names), off=off, **other)  # type: ignore[arg-type]
+
+
+def test_the_runs_of_guards_that_no_times_decide_are_made_side_by_side():
+    found = jobs(
+        case("play.zeros", "zeros"),
+        case("play.zeros", "halves"),
+        case("play.zeros", "brisk", honest=True),
+        case("play.kept", "kept"),
+        case("play.late", "late"),
+        case("play.linted", "loose"),
+        case("play.own", "alias"),
+    )
+    assert {one.key for one in found} == {
+        key("zeros", "halves", off=BESIDE | {"judged_output"}),
+        key("kept", off=BESIDE | {"fresh_values"}),
+        # Of the linter there is no run with its guard on, of a harness of one process none with its guard off.
+        key("loose", off=BESIDE | {"task_lint"}),
+        key("zeros", "halves", "kept", "loose", "alias", off=BESIDE),
+        key("alias", one_process=True),
+        key("brisk"),
+    }
+    assert [len(one.key.names) for one in found] == sorted((len(one.key.names) for one in found), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "device"),
+    [
+        (case("play.late", "zeros"), None),
+        (case("play.zeros", "zeros", alone=True), None),
+        (case("play.zeros", "zeros", needs=("processors>=2",)), None),
+        (case("play.zeros", "zeros", device="cuda"), None),
+        (case("play.zeros", "zeros"), "cuda"),
+    ],
+)
+def test_what_another_run_would_change_is_not_made_beside_one(one, device):
+    assert jobs(one, device=device) == []
+
+
+def test_the_guards_of_times_are_guards():
+    assert {one.guard for one in ISSUES} >= OF_TIMES
+
+
+@pytest.fixture
+def lanes(monkeypatch, tmp_path):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs 2 processors")
+    monkeypatch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
+    return Lanes(logs=tmp_path, device="cpu", severities={})
+
+
+@pytest.mark.proof
+def test_runs_in_two_lanes(lanes):
+    off = BESIDE | {"judged_output"}
+    given = [
+        Job(case("play.zeros", "zeros"), ZEROS, key("zeros", off=off)),
+        Job(case("play.zeros", "zeros"), ZEROS, key("zeros")),
+        Job(case("play.own", "brisk"), OWN, key("brisk", one_process=True)),
+        Job(case("play.zeros", "shows_processors"), ZEROS, key("shows_processors")),
+        Job(case("play.kept", "shows_processors"), KEPT, evolve(key("shows_processors"), longer=1.1)),
+        Job(case("play.zeros", "zeros"), issue("play.zeros", "judged_output", needs=("gpus>=98",)), key("zeros")),
+    ]
+    before = {one.pid for one in psutil.Process().children(recursive=True)}
+    for _ in range(3):
+        made = {id(job): (rows, seconds) for job, rows, seconds in lanes.make(given)}
+        # Other work on the machine may hide the gain.
+        if made[id(given[0])][0]["zeros"].verdict is not Verdict.INCONCLUSIVE:
+            break
+    assert {one.pid for one in psutil.Process().children(recursive=True)} <= before
+    assert len(made) == len(given)
+    rows = [made[id(one)][0] for one in given]
+    assert [*rows[0]] == ["idle", "zeros"]
+    assert rows[0]["zeros"].verdict is Verdict.FASTER
+    assert rows[1]["zeros"].verdict is Verdict.INVALID
+    assert rows[2]["brisk"].verdict is Verdict.FASTER
+    assert rows[5] is None, "the selftest tries it too, and says why it cannot"
+    assert all(seconds > 0 for _, seconds in made.values())
+    seen = {line for one in rows[3:5] for line in one["shows_processors"].log}
+    assert seen <= {str(group) for group in lanes.processors}
+
+
+@pytest.mark.proof
+def test_a_lane_that_ends_is_told(lanes, capfd):
+    with pytest.raises(
+        AiperfError, match=re.escape("a process that makes runs of the selftest side by side has ended")
+    ):
+        list(lanes.make([Job(None, ZEROS, key("zeros"))]))  # type: ignore[arg-type]
+    assert "AttributeError" in capfd.readouterr().err
