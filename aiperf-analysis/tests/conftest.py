@@ -1,8 +1,8 @@
 """Bundles for the tests of analyses: real ones, made once, and made-up ones whose truth is known."""
 
-import subprocess
-import sys
-from collections.abc import Callable, Mapping
+import os
+import runpy
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,11 @@ from attrs import evolve, frozen
 from click.testing import CliRunner
 
 from aiperf_core.cli.main import Shell
+from aiperf_core.harness.processes.child import ForkServer
+from aiperf_core.harness.run.bundle_run import BundleRun
+from aiperf_core.harness.run.from_python import Silent
+from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.planner import Planner
 from aiperf_core.measurements import Energy, Memory, Samples
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.results import example
@@ -20,7 +25,8 @@ from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.stats.intervals import Blocks, median_interval, ratio_interval
 from aiperf_core.stats.intervals import verdict as verdict_of
 
-TINY = ("practice.softmax", "practice.sum_rows", "--device", "cpu", "--budget", "0.5", "--size", "smoke", "--quiet")
+HERE = Path(__file__).parent
+WITHOUT = "AIPERF_TEST_WITHOUT_POSTGRESQL"
 
 
 @frozen
@@ -32,10 +38,27 @@ class Told:
     err: str
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the runs of other processes out of the views of running runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def plugins() -> Plugins:
     """What is installed here."""
     return load_plugins()
+
+
+@pytest.fixture(scope="session")
+def known_targets(plugins: Plugins) -> set[str]:
+    """The names of the targets of the chapters; beside core alone there are none to compare with."""
+    names = {target.name for target in plugins.targets}
+    if all(name.startswith("practice.") for name in names):
+        pytest.skip("no chapter is installed")
+    return names
 
 
 @pytest.fixture
@@ -53,14 +76,25 @@ def aiperf(plugins: Plugins) -> Callable[..., Told]:
 
 
 @pytest.fixture(scope="session")
-def real_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def real_bundles(
+    once: Callable[[str, Callable[[Path], object]], Path],
+    plugins: Plugins,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
     """A folder of three bundles of two small targets, measured on this machine."""
-    folder = tmp_path_factory.mktemp("runs")
-    for name in ("first", "second", "third"):
-        command = [sys.executable, "-m", "aiperf_core", "run", *TINY, "--out", str(folder / name)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert (folder / name / "manifest.json").exists(), done.stderr
-    return folder
+
+    def measure(folder: Path) -> None:
+        selections = plugins.select(("practice.softmax", "practice.sum_rows"))
+        options = Options(device="cpu", size="smoke", budget_s=0.2)
+        logs = tmp_path_factory.mktemp("logs")
+        with ForkServer() as server, Planner(options, logs, server=server) as planner:
+            for name in ("first", "second", "third"):
+                run = BundleRun(server, plugins, selections, name, options, folder / name, Silent(), warm=planner)
+                run.execute()
+                assert run.bundle is not None
+                assert run.bundle.manifest.complete
+
+    return once("real-bundles", measure)
 
 
 def samples_of(times: np.ndarray, place: int, rows: int, rounds: int) -> Samples:
@@ -83,6 +117,8 @@ def samples_of(times: np.ndarray, place: int, rows: int, rounds: int) -> Samples
         voluntary_switches=[0] * count,
         involuntary_switches=[0] * count,
         throttled=[False] * count,
+        answered_s=[None] * count,
+        **example.of_trusted_code(count),
     )
 
 
@@ -172,3 +208,53 @@ def example_runs(made: Maker) -> Path:
     made.bundle("example")
     made.bundle("whole", result, created="2026-11-22T10:00:00+00:00", skipped=[])
     return made.folder
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The URL of a PostgreSQL server. A machine without one fails: SQLite is no stand-in for it."""
+    if os.environ.get(WITHOUT) == "1":
+        pytest.skip(f"{WITHOUT}=1")
+    programs = runpy.run_path(str(HERE / "postgres_server.py"))
+    try:
+        assert programs["programs"]()
+    except programs["Missing"] as error:
+        pytest.fail(str(error), pytrace=False)
+    # In memory where there is a file system of that kind: the tests make many small databases.
+    with programs["server"]("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp") as url:
+        yield url
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """An engine of stores, which has an empty one to be copied."""
+    from aiperf_analysis.store.database import made
+
+    engines = runpy.run_path(str(HERE / "store_engines.py"))
+    if request.param == "sqlite":
+        found = engines["Sqlite"](tmp_path_factory.mktemp("sqlite"))
+    else:
+        found = engines["Postgresql"](request.getfixturevalue("server"))
+    made(found.place("empty"))
+    yield found
+    found.drop("empty")
+
+
+@pytest.fixture
+def place(engine: Any) -> Iterator[Callable[..., str]]:
+    """A function that gives a place without a store, or with an empty one."""
+    names: list[str] = []
+
+    def give(copied: bool = False) -> str:
+        names.append(f"test{len(names)}")
+        return str(engine.place(names[-1], copied))
+
+    yield give
+    for name in names:
+        engine.drop(name)
+
+
+@pytest.fixture
+def url(place: Callable[..., str]) -> str:
+    """An empty store."""
+    return place(True)

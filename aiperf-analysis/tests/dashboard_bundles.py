@@ -40,6 +40,21 @@ def whole(folder, number, **changes):
 
 
 def hostile(folder):
-    """Bundles whose labels are attacks on a page; their names come back from `HOSTILE`."""
+    """Bundles whose labels are attacks on a page, and one in which every name is; the attacks are those of `HOSTILE`."""
     for number, (name, text) in enumerate(HOSTILE.items()):
         whole(folder, number, labels={name: text})
+    markup = HOSTILE["markup"]
+    rows = [evolve(row, name=text, why=text) for row, text in zip(example.rows()[:6], HOSTILE.values(), strict=True)]
+    manifest = example.manifest()
+    bundle = Bundle.create_at(folder / "named")
+    bundle.write_target(
+        evolve(example.result(), target=markup, summary=markup, rows=rows, order=list(HOSTILE.values()))
+    )
+    page = evolve(
+        manifest,
+        created="2026-08-01T00:00:00+00:00",
+        machine=evolve(manifest.machine, hostname=HOSTILE["long"], cpu=markup),
+        command=[markup],
+    )
+    hashes = {path: bundle.digest(path) for path in bundle.result_files}
+    bundle.write_manifest(sealed(page, hashes, bundle.path))

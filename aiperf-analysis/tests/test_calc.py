@@ -356,7 +356,7 @@ def test_the_hidden_size_alone_asks_for_kv_heads():
          "'bf15' is not a number format. Did you mean 'bf16'? Accepted: fp32, tf32, bf16,"),
         (("kv-cache", "--layers", 2, "--kv-heads", 8, "--head-dim", 8, "--memory", "much"),
          "--memory got 'much'; it takes a number of bytes above 0, such as 80GiB"),
-        (("model",), "give the model: --config FILE, its config.json."),
+        (("model",), "--config is missing: the config.json of the model. Options such as --layers replace its sizes."),
         (("model", "--config", "gone.json"), "cannot read 'gone.json': No such file or directory."),
         (("cost-per-token", "--tokens-per-second", 0, "--watts", 1, "--tariff", 1),
          "--tokens-per-second must be a number above 0; got 0."),

@@ -15,9 +15,11 @@ from attrs import evolve
 from click.testing import CliRunner
 
 from aiperf_analysis.ci import bisect, fit, running
-from aiperf_analysis.ci.suite import Busy, Gate, Suite
+from aiperf_analysis.ci.suite import Gate, Suite
 from aiperf_analysis.cli.ci import ci
 from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.harness.run import fitness
+from aiperf_core.harness.run.fitness import Busy
 
 spec = importlib.util.spec_from_file_location("history_bundles_ci", Path(__file__).with_name("history_bundles.py"))
 assert spec is not None and spec.loader is not None  # noqa: PT018
@@ -33,7 +35,7 @@ LEVEL = [1.000, 1.002, 0.998, 1.001, 0.999, 1.003, 0.997, 1.001, 1.000, 0.999]
 def place(tmp_path, monkeypatch):
     """A folder with a suite and ten runs, on a machine that is quiet."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(fit.LOCK_VARIABLE, str(tmp_path / "lock"))
+    monkeypatch.setenv(fitness.LOCK_VARIABLE, str(tmp_path / "lock"))
     monkeypatch.setattr(fit, "busy", lambda limits: [])
     for name in ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"):
         monkeypatch.delenv(name, raising=False)
@@ -206,32 +208,32 @@ def test_history_of_a_suite(place):
 
 
 def test_the_lock_keeps_a_second_run_off(place, tmp_path):
-    with fit.lock(0):
+    with fitness.lock(0):
         code = (
-            "from aiperf_analysis.ci import fit\n"
-            "try:\n    fit.lock(0).__enter__()\nexcept fit.NotFitError as error: print(error.exit_code, error)"
+            "from aiperf_core.harness.run import fitness\n"
+            "try:\n    fitness.lock(0).__enter__()\nexcept fitness.NotFitError as error: print(error.exit_code, error)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        f"75 another run of a suite measures on this machine (process {os.getpid()}, lock '{tmp_path}/lock'); waited 0 s. "
+        f"75 another run measures on this machine (process {os.getpid()}, lock '{tmp_path}/lock'); waited 0 s. "
         "Try again later, or raise busy.wait_s.\n"
     )
-    with fit.lock(0):
+    with fitness.lock(0):
         pass
 
 
 def test_a_killed_run_leaves_no_lock(place, tmp_path):
     path = tmp_path / "lock"
-    code = "import os, signal\nfrom aiperf_analysis.ci import fit\nfit.lock(0).__enter__(); os.kill(os.getpid(), signal.SIGKILL)"
+    code = "import os, signal\nfrom aiperf_core.harness.run import fitness\nfitness.lock(0).__enter__(); os.kill(os.getpid(), signal.SIGKILL)"
     subprocess.run([sys.executable, "-c", code], check=False)
     assert path.exists()
-    with fit.lock(0), path.open() as file, pytest.raises(BlockingIOError):
+    with fitness.lock(0), path.open() as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_a_lock_that_is_a_link_is_not_followed(place, tmp_path):
     (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(fit.NotFitError, match="cannot open the lock"), fit.lock(0):
+    with pytest.raises(fitness.NotFitError, match="cannot open the lock"), fitness.lock(0):
         pass
     assert not (tmp_path / "elsewhere").exists()
 
@@ -244,11 +246,11 @@ def test_another_kind_of_machine_is_refused(place, tmp_path):
 
 
 def test_a_busy_machine_is_refused(place, monkeypatch):
-    monkeypatch.setattr(fit, "busy", lambda limits: ["90% of the processors are busy (at most 10%)"])
+    monkeypatch.setattr(fit, "busy", lambda limits: ["90 % of the processors are busy (at most 10 %)"])
     done = called("run", "suite.toml")
     assert done.exception.exit_code == 75
     assert str(done.exception) == (
-        "the machine is too busy to measure: 90% of the processors are busy (at most 10%); waited 0 s. Stop that, try again "
+        "the machine is too busy to measure: 90 % of the processors are busy (at most 10 %); waited 0 s. Stop that, try again "
         "later, or change the limits in 'busy'."
     )
 
@@ -257,12 +259,12 @@ def test_what_makes_a_machine_busy(monkeypatch):
     import psutil
 
     monkeypatch.setattr(psutil, "cpu_percent", lambda interval: 50.0)
-    monkeypatch.setattr(fit, "gpu_processes", lambda: 2)
-    assert fit.busy(Busy(processors=0.4)) == [
-        "50% of the processors are busy (at most 40%)",
+    monkeypatch.setattr(fitness, "gpu_processes", lambda: 2)
+    assert fitness.busy(Busy(processors=0.4)) == [
+        "50 % of the processors are busy (at most 40 %)",
         "2 processes use a GPU (at most 0)",
     ]
-    assert fit.busy(Busy(processors=0.6, gpu_processes=2)) == []
+    assert fitness.busy(Busy(processors=0.6, gpu_processes=2)) == []
 
 
 # --- the command that measures
@@ -271,17 +273,26 @@ def test_what_makes_a_machine_busy(monkeypatch):
 def test_the_arguments_of_aiperf_run(monkeypatch):
     monkeypatch.setattr(running, "labels_of_commit", lambda: {"branch": "main", "commit": "c"})
     suite = Suite(
-        "n", ["ch07.*"], exclude=["ch07.x"], sizes={"n": 268435457.0}, device="cpu", budget_s=2.0, labels={"pool": "a"}
+        "n",
+        ["ch07.*"],
+        exclude=["ch07.x"],
+        sizes={"n": 268435457.0},
+        device="cpu",
+        budget_s=2.0,
+        labels={"pool": "a"},
+        min_samples=7,
     )
     assert running.arguments(suite, ["ch07.a"], Path("out")) == [
-        *("run", "ch07.a", "--out", "out", "--quiet", "--tier", "quick", "--policy", "standard", "--exclude", "ch07.x"),
-        *("--set", "n=268435457", "--device", "cpu", "--budget", "2.0", "--timeout", "60.0"),
+        *("run", "ch07.a", "--out", "out", "--quiet", "--tier", "quick", "--policy", "standard"),
+        *("--device", "cpu", "--budget", "2.0", "--timeout", "60.0", "--set", "n=268435457"),
         *("--label", "branch=main", "--label", "commit=c", "--label", "pool=a", "--label", "suite=n"),
+        *("--exclude", "ch07.x", "--min-samples", "7"),
     ]
 
 
 def test_the_branch_comes_from_ci_where_none_is_checked_out(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.setenv("GITHUB_HEAD_REF", "topic")
     assert running.labels_of_commit() == {"branch": "topic"}
 

@@ -11,12 +11,13 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from aiperf_analysis.ci.places import line_of
-from aiperf_analysis.ci.suite import Suite, json_schema, read
+from aiperf_analysis.ci.suite import FORMAT, Suite
 from aiperf_analysis.ci.templates import SNIPPETS, SUITE
 from aiperf_analysis.cli.ci import ci
+from aiperf_analysis.schema import SUITE as SUITE_SCHEMA
 from aiperf_core.errors import UsageError
-from aiperf_core.results import structure
+from aiperf_core.plugins import load_plugins
+from aiperf_core.results import jsontext, structure
 
 TEXT = """\
 name = "nightly"
@@ -43,12 +44,12 @@ def written(folder, text, name="suite.toml"):
 
 def refused(folder, text, name="suite.toml"):
     with pytest.raises(UsageError) as raised:
-        read(written(folder, text, name))
+        FORMAT.read(written(folder, text, name))
     return str(raised.value).replace(f"{folder}/", "")
 
 
 def test_a_suite_in_toml_and_in_json_is_the_same(tmp_path):
-    suite = read(written(tmp_path, TEXT))
+    suite = FORMAT.read(written(tmp_path, TEXT))
     assert (suite.name, suite.targets, suite.busy.processors) == ("nightly", ["ch07.*", "tag:memory"], 0.2)
     assert [(one.metric, one.floor, one.stops, one.confirm) for one in suite.gates] == [
         ("time", None, "up", 1),
@@ -56,7 +57,7 @@ def test_a_suite_in_toml_and_in_json_is_the_same(tmp_path):
     ]
     assert suite.runs == Path("artifacts/ci/nightly/runs")
     document = json.dumps(tomllib.loads(TEXT))
-    assert read(written(tmp_path, document, "suite.json")) == suite
+    assert FORMAT.read(written(tmp_path, document, "suite.json")) == suite
 
 
 def test_a_speedup_stops_downwards():
@@ -69,10 +70,10 @@ def test_a_speedup_stops_downwards():
 
 
 def test_the_template_is_a_suite(tmp_path):
-    assert read(written(tmp_path, SUITE)).name == "nightly"
+    assert FORMAT.read(written(tmp_path, SUITE)).name == "nightly"
 
 
-END = " All fields: aiperf ci init --schema"
+END = " All fields: aiperf schema ci-suite"
 
 
 @pytest.mark.parametrize(
@@ -128,19 +129,19 @@ def test_a_file_that_cannot_be_parsed(tmp_path, name, text, start):
 
 def test_a_missing_file(tmp_path):
     with pytest.raises(UsageError) as raised:
-        read(tmp_path / "none.toml")
+        FORMAT.read(tmp_path / "none.toml")
     assert str(raised.value) == (
         f"cannot read the suite '{tmp_path}/none.toml': No such file or directory. A new one: aiperf ci init"
     )
 
 
 def test_the_schema_accepts_what_the_reader_accepts(tmp_path):
-    schema = json_schema()
+    schema = FORMAT.json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     for text in (TEXT, SUITE):
         assert list(validator.iter_errors(tomllib.loads(text))) == []
-    validator.validate(structure.document(read(written(tmp_path, TEXT))))
+    validator.validate(structure.document(FORMAT.read(written(tmp_path, TEXT))))
     for old, new in (('"memory"', '"speed"'), ("floor = 0.02", "floor = 2.0"), ('name = "nightly"', 'name = "a b"')):
         wrong = TEXT.replace(old, new)
         assert list(validator.iter_errors(tomllib.loads(wrong)))
@@ -148,28 +149,23 @@ def test_the_schema_accepts_what_the_reader_accepts(tmp_path):
 
 
 def test_every_field_is_described():
-    document = json_schema()
+    document = FORMAT.json_schema()
     for record in (document, *document["$defs"].values()):
         assert all("description" in one or "$ref" in one for one in record["properties"].values()), record["title"]
     assert document["required"] == ["name", "targets"]
     assert Suite.__doc__
 
 
-def test_lines_of_nested_places():
-    text = "a = 1\n[b.c]\nd = [\n 1,\n]\n[[e]]\nf = 1\n[[e]]\nf = 2\n"
-    places = {"a": 1, "b.c": 2, "b.c.d": 3, "b.c.d[1]": 3, "e[0].f": 7, "e[1]": 8, "e[1].f": 9, "nothing": None}
-    assert {place: line_of(text, place, toml=True) for place in places} == places
-    document = '{"a": 1,\n "b": {"c": [1,\n 2]}}'
-    places = {"a": 1, "b": 2, "b.c": 2, "b.c[1]": 3, "nothing": None, "the top level": None}
-    assert {place: line_of(document, place, toml=False) for place in places} == places
-
-
 # --- aiperf ci init
 
 
-def test_init_prints_a_suite_and_the_schema():
+def test_init_prints_a_suite():
     assert CliRunner().invoke(ci, ["init"]).output == SUITE
-    assert json.loads(CliRunner().invoke(ci, ["init", "--schema"]).output) == json_schema()
+
+
+def test_the_schema_that_ships_is_that_of_the_records():
+    assert jsontext.loads(SUITE_SCHEMA.read_bytes()) == FORMAT.json_schema()
+    assert load_plugins().schemas["ci-suite"].record.read_schema() == SUITE_SCHEMA.read_bytes()
 
 
 @pytest.mark.parametrize("kind", SNIPPETS)

@@ -72,7 +72,7 @@ def test_rent_of_a_call_and_of_tokens(tmp_path, prices):
     assert cells(result)["strided"]["savings"].reason == "it is the baseline"
     assert result.details["prices"]["nvidia-h200-x1"]["source"] == "https://example.org"
     assert "nvidia-h200-x1: 3.6 USD an hour, by 'nvidia-h200*' of 2026-11-01, https://example.org" in result.assumptions
-    assert "utilisation 50%: this share of the paid time is used" in result.assumptions
+    assert "utilisation 50 %: this share of the paid time is used" in result.assumptions
     runs = next(one for one in result.tables if one.name == "runs")
     # The clock runs while a target is measured, whatever the utilisation of later use.
     assert runs.records[0].cells["run"].value == pytest.approx(3.6 * 12.3 / 3600)

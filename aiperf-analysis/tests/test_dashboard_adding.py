@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 
 from aiperf_analysis.dashboard.api import adding
-from aiperf_analysis.store import database
+from aiperf_core.results import incoming
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
 
@@ -36,9 +36,7 @@ def kept(tmp_path):
 
 
 @pytest.fixture
-def client(tmp_path, kept, plugins):
-    url = f"sqlite:///{tmp_path}/store.db"
-    database.made(url)
+def client(url, kept, plugins):
     return SITE["client_of"](url, plugins, add_token="secret", accepted=kept)
 
 
@@ -72,6 +70,22 @@ def test_a_bundle_is_added_once(client, bundle, seal, kept, mode):
     assert left(kept) == [seal]
     found = client.get(f"/api/v1/bundles/{seal}/samples", params={"of": "ch09.matmul", "row": "tiled"})
     assert found.json()["details"]["total"] == 48
+
+
+def test_a_bundle_of_a_load_is_added(client, kept, tmp_path):
+    loads = runpy.run_path(str(HERE / "load_bundles.py"))
+    path = loads["stored"](tmp_path / "load")
+    seal = Bundle(path).manifest.hashes[MANIFEST]
+    answer = client.put(f"/api/v1/bundles/{seal}", content=packed(path), headers=SECRET)
+    assert (answer.status_code, answer.json()["ending"]) == (201, "added")
+    (record,) = client.get("/api/v1/loads").json()["tables"][0]["records"]
+    assert record["cells"]["name"] == "chat"
+    other = loads["written"](tmp_path / "other", chat={"rate": 3})
+    seal = Bundle(other).manifest.hashes[MANIFEST]
+    answer = client.put(f"/api/v1/bundles/{seal}", content=packed(other), headers=SECRET)
+    assert answer.status_code == 400
+    assert "holds no load of format 1: at the top level: found no field" in answer.text
+    assert len(left(kept)) == 1
 
 
 def test_a_folder_and_a_dot_in_front_are_accepted(client, bundle, seal):
@@ -111,7 +125,7 @@ def members(*made):
     [
         (b"", "no whole tar stream"),
         (b"not a tar" * 1000, "no whole tar stream"),
-        (gzip.compress(b"x" * 10_000), "no whole tar stream"),
+        (gzip.compress(b"x" * 10_000, mtime=0), "no whole tar stream"),
         (bz2.compress(b"x" * 10_000), "no whole tar stream"),
         (members(("../evil", tarfile.REGTYPE, "")), "leads out of the bundle"),
         (members(("/etc/evil", tarfile.REGTYPE, "")), "leads out of the bundle"),
@@ -159,12 +173,12 @@ def test_the_limits(client, bundle, seal, kept, monkeypatch):
     body = packed(bundle.path)
     for limit, told in (({"sent": 1000}, "longer than 1,000 bytes"), ({"files": 1}, "more than 1 files"),
                         ({"unpacked": 1000}, "larger than 1,000 bytes")):  # fmt: skip
-        monkeypatch.setattr(adding, "LIMITS", evolve(adding.Limits(), **limit))
+        monkeypatch.setattr(adding, "LIMITS", evolve(incoming.Limits(), **limit))
         monkeypatch.setattr(adding.unpack, "__defaults__", (adding.LIMITS,))
         answer = client.put(f"/api/v1/bundles/{seal}", content=body, headers=SECRET)
         assert (answer.status_code, told in answer.json()["detail"]) == (400, True), answer.text
-    monkeypatch.setattr(adding.unpack, "__defaults__", (adding.Limits(),))
-    monkeypatch.setattr(adding, "LIMITS", adding.Limits())
+    monkeypatch.setattr(adding.unpack, "__defaults__", (incoming.Limits(),))
+    monkeypatch.setattr(adding, "LIMITS", incoming.Limits())
     bomb = packed(bundle.path, "w:gz", **{"logs/zeros": bytes(1 << 24)})
     answer = client.put(f"/api/v1/bundles/{seal}", content=bomb, headers=SECRET)
     assert "compressed more than 100 times" in answer.json()["detail"]

@@ -36,7 +36,9 @@ def folder(example_runs):
 
 
 @pytest.fixture
-def client(folder, plugins):
+def client(folder, plugins, tmp_path, monkeypatch):
+    # No runs of other tests: they end meanwhile, and their results lie elsewhere.
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     return client_of(folder, plugins)
 
 
@@ -174,7 +176,7 @@ def test_an_empty_folder(tmp_path, plugins):
 
 
 def test_a_folder_that_vanishes_and_comes_back(folder, plugins, monkeypatch):
-    monkeypatch.setattr("aiperf_analysis.dashboard.source.LOOK_S", 0.0)
+    monkeypatch.setattr("aiperf_analysis.sources.source.LOOK_S", 0.0)
     client = client_of(folder, plugins)
     assert client.get("/").status_code == 200
     away = folder.with_name("away")
@@ -183,13 +185,13 @@ def test_a_folder_that_vanishes_and_comes_back(folder, plugins, monkeypatch):
         answer = client.get(address)
         assert answer.status_code == 503, address
         assert "cannot be read" in answer.text
-        assert "Restore it, or start the dashboard with another folder." in answer.text
+        assert "Restore it, or start with another folder." in answer.text
     away.rename(folder)
     assert client.get("/").status_code == 200
 
 
 def test_new_and_changed_bundles_are_seen(folder, plugins, monkeypatch):
-    monkeypatch.setattr("aiperf_analysis.dashboard.source.LOOK_S", 0.0)
+    monkeypatch.setattr("aiperf_analysis.sources.source.LOOK_S", 0.0)
     client = client_of(folder, plugins)
     before = client.get("/api/v1/bundles?limit=1").json()["details"]["total"]
     HISTORY["run"](folder, 50, 1e-3)
@@ -199,7 +201,7 @@ def test_new_and_changed_bundles_are_seen(folder, plugins, monkeypatch):
 
 
 def test_a_result_of_a_run_that_goes_on_is_seen(made, plugins, monkeypatch):
-    monkeypatch.setattr("aiperf_analysis.dashboard.source.LOOK_S", 0.0)
+    monkeypatch.setattr("aiperf_analysis.sources.source.LOOK_S", 0.0)
     bundle = Bundle.create_at(made.folder / "on")
     bundle.write_manifest(evolve(example.manifest(), exit_code=None, complete=False, hashes={}))
     bundle.write_target(made.result({"plain": 2e-3, "tiled": 1e-3}, target="ch01.first"))
@@ -216,7 +218,7 @@ def test_a_result_of_a_run_that_goes_on_is_seen(made, plugins, monkeypatch):
 
 
 def test_a_bundle_is_read_once(folder, plugins, monkeypatch):
-    from aiperf_analysis.dashboard import source
+    from aiperf_analysis.sources import source
 
     read = []
     monkeypatch.setattr(source, "LOOK_S", 0.0)
@@ -294,7 +296,7 @@ def test_a_link_is_never_followed(folder, plugins, tmp_path):
 )
 def test_ids_are_looked_up_and_never_paths(client, text):
     for place in ("/run/{}", "/samples/{}?of=a&row=b", "/machine/{}", "/trace/{}", "/load/{}", "/api/v1/bundles/{}",
-                  "/api/v1/traces/{}", "/api/v1/loads/{}", "/api/v1/series/{}", "/static/{}"):  # fmt: skip
+                  "/api/v1/traces/{}", "/api/v1/loads/{}", "/api/v1/fleets/{}", "/api/v1/series/{}", "/static/{}"):  # fmt: skip
         answer = client.get(place.format(text))
         assert answer.status_code in (400, 404, 414), place
         assert "root:" not in answer.text
@@ -341,6 +343,18 @@ def test_an_analysis_of_a_stranger_has_a_page_and_an_endpoint(folder, plugins):
     assert "/api/v1/analyses/newest-name" in client.get("/api/v1/openapi.json").json()["paths"]
 
 
+def test_a_run_has_the_pictures_of_its_report(tmp_path):
+    runpy.run_path(str(HERE / "dashboard_bundles.py"))["whole"](tmp_path, 1)
+    client = client_of(tmp_path)
+    run = next(one for one in links(client.get("/runs").text) if one.startswith("/run/"))
+    text = client.get(run).text
+    titles = re.findall(r'<svg class="figure[^"]*"[^>]*><title>([^<]*)</title>', text)
+    kinds = ("speedups", "time per call", "distribution of the samples", "time series of the blocks")
+    assert titles == [f"{kind} of ch07.memory_access" for kind in kinds]
+    marks = [one for one in re.findall(r'<a href="([^"]*)" tabindex', text) if "row=coalesced" in one]
+    assert marks == [f"{run.replace('run', 'samples', 1)}?of=ch07.memory_access&amp;row=coalesced"]
+
+
 def test_a_store_gives_the_pages_of_the_folder(folder, plugins, tmp_path):
     url = f"sqlite:///{tmp_path}/store.db"
     database.made(url)
@@ -370,7 +384,7 @@ def test_a_store_gives_the_pages_of_the_folder(folder, plugins, tmp_path):
 
 
 def test_a_database_that_goes_away(folder, plugins, tmp_path, monkeypatch):
-    monkeypatch.setattr("aiperf_analysis.dashboard.source.LOOK_S", 0.0)
+    monkeypatch.setattr("aiperf_analysis.sources.source.LOOK_S", 0.0)
     url = f"sqlite:///{tmp_path}/store.db"
     database.made(url)
     client = client_of(url, plugins)

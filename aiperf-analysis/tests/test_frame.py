@@ -13,9 +13,10 @@ import pytest
 from attrs import evolve, frozen
 
 from aiperf_analysis import plugin, schema
+from aiperf_analysis.cli import terminal
 from aiperf_analysis.options import from_texts, option
-from aiperf_analysis.result import Figure, LeftOut, Result, Table, counted, document, figure
-from aiperf_analysis.selection import required, select
+from aiperf_analysis.result import Column, Figure, LeftOut, Record, Result, Table, counted, document, figure
+from aiperf_analysis.selection import fits, required, select
 from aiperf_core.analysis import Analysis
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
@@ -184,6 +185,22 @@ def test_a_selection_can_be_narrowed(made):
     assert (len(both.runs), len(both.every)) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        ((), True),
+        (("practice.softmax",), True),
+        (("practice.*",), True),
+        (("practice.matmul", "*softmax"), True),
+        (("practice.softmax@rows=64",), True),
+        (("practice.softmax@rows=65",), False),
+        (("practice.soft",), False),
+    ],
+)
+def test_a_pattern_takes_the_sizes_of_a_sweep(patterns, expected):
+    assert fits("practice.softmax@rows=64", patterns) is expected
+
+
 def test_a_copy_of_a_bundle_is_no_second_run(made, tmp_path):
     path = made.bundle("one", made.result({"a": 1e-3}))
     shutil.copytree(path, tmp_path / "copy")
@@ -209,7 +226,7 @@ def test_nothing_to_compute_from_says_why(made):
     with pytest.raises(AiperfError) as caught:
         required(found.entries, found)
     assert str(caught.value) == (
-        "there is no believed row in 1 bundle. Left out: 1 x FAILED: signal 11. Run more targets: aiperf run PATTERN"
+        "there is no believed row in 1 bundle. Left out: FAILED: signal 11. Run more targets: aiperf run PATTERN"
     )
 
 
@@ -260,6 +277,25 @@ def test_json_goes_to_standard_output_and_keeps_to_the_schema(aiperf, made):
     made.bundle("one")
     told = aiperf("analyze", "overview", "--in", made.folder, "--json")
     jsonschema.Draft202012Validator(schema.generate()).validate(json.loads(told.out))
+
+
+def test_a_column_without_entries_is_left_out(capsys):
+    columns = [Column("name", "name"), Column("note", "note"), Column("time", "time", "figure")]
+    cells = ({"name": "a", "note": None, "time": Figure(value=None, unit="s", reason="no clock")}, {"name": "b"})
+    terminal.show_table(Table("t", "T", columns, [Record(one) for one in cells]))
+    assert capsys.readouterr().out.split() == [
+        "T",
+        "name",
+        "a",
+        "b",
+        "without",
+        "a",
+        "figure",
+        "(1",
+        "x):",
+        "no",
+        "clock",
+    ]
 
 
 def test_aliases_are_commands_of_installed_analyses(monkeypatch):

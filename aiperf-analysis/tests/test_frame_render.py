@@ -2,10 +2,12 @@
 
 import csv
 import io
+import itertools
 import re
 import xml.etree.ElementTree as ET
 
 import pytest
+from attrs import evolve
 
 from aiperf_analysis.render import csv_file, drawings, figures, html
 from aiperf_analysis.result import (
@@ -19,10 +21,11 @@ from aiperf_analysis.result import (
     Record,
     Result,
     Series,
+    Span,
     Table,
     counted,
 )
-from aiperf_core.render import svg
+from aiperf_core.render import layout, plane, svg
 
 HOSTILE = [
     "=HYPERLINK(1)",
@@ -80,6 +83,7 @@ def drawing(points, kind="intervals", **more):
         (Figure(value=2.5e12, unit="FLOP/s"), "2.50 TFLOP/s"),
         (Figure(value=0.002, unit="J"), "2.00 mJ"),
         (Figure(value=12.0, unit="%"), "12 %"),
+        (Figure(value=2240.0, low=-94.7, high=56789.0, unit="%"), "2,240 % [-94.7, 56,789]"),
         (Figure(value=12345.0, unit="count"), "12,345"),
         (Figure(value=0.004, unit="number"), "0.00400"),
         (Figure(value=2.0, certainty="estimated"), "~2.00x"),
@@ -163,8 +167,9 @@ def inside(picture):
     """Whether each text and each path lies within the picture."""
     for shape in picture.shapes:
         if isinstance(shape, svg.Text):
-            size = 15 if shape.kind == "title" else 10 if shape.kind in ("tick", "note") else 11
-            width = svg.text_width(shape.content, size) * (drawings.BOLD if shape.kind == "title" else 1.0)
+            size = float(svg.properties(shape)["font-size"].removesuffix("px"))
+            assert size >= 11, shape
+            width = svg.text_width(shape.content, size) * (layout.BOLD if shape.kind == "title" else 1.0)
             left = shape.x - {"start": 0.0, "middle": width / 2, "end": width}[shape.anchor]
             assert left >= -1, shape
             assert left + width <= picture.width + 1, shape
@@ -182,7 +187,8 @@ LABELS = ["ch07.memory_access:coalesced", "a name that is so long that no pictur
 @pytest.mark.parametrize("kind", ["intervals", "lines", "scatter", "bars", "waterfall"])
 @pytest.mark.parametrize("log", [False, True])
 @pytest.mark.parametrize("unit", ["1", "s", "B", "USD", "count"])
-def test_all_parts_of_a_picture_are_inside(kind, log, unit):
+@pytest.mark.parametrize("wide", [drawings.WIDE, drawings.NARROW])
+def test_all_parts_of_a_picture_are_inside(kind, log, unit, wide):
     values = [1e-7, 0.01, 1.0, 123_456_789.0]
     points = [
         Point(
@@ -196,7 +202,42 @@ def test_all_parts_of_a_picture_are_inside(kind, log, unit):
     found = drawing(
         points, kind, title=LABELS[1], x=Axis(title="x", unit=unit, log=log), y=Axis(title="y", unit=unit, log=log)
     )
-    assert inside(drawings.picture(found))
+    found = evolve(found, borders={"driver 570.86.10 -> 575.51.03 and more of it": 0.5, LABELS[1]: 2.0})
+    picture = drawings.picture(found, wide=wide)
+    assert picture.width == wide
+    assert inside(picture)
+
+
+@pytest.mark.parametrize("kind", ["flame", "timeline"])
+@pytest.mark.parametrize("wide", [drawings.WIDE, drawings.NARROW])
+def test_all_parts_of_a_picture_of_pieces_are_inside(kind, wide):
+    spans = [Span(label=LABELS[1], lane=str(lane), start=lane, length=2.0, kind="copy") for lane in range(50)]
+    axis, borders = Axis(title=LABELS[1], unit="s"), {"step 2": 9.0}
+    found = Drawing(name="d", title=LABELS[1], kind=kind, message="m", x=axis, y=axis, spans=spans, borders=borders)
+    assert inside(drawings.picture(found, wide=wide))
+
+
+def test_a_page_has_both_layouts_of_a_picture_and_tells_them_apart():
+    page = html.page(evolve(of_table("t"), drawings=[drawing([point("a", 1.0)], "intervals")]))
+    layouts = re.findall(r'<svg class="([^"]*)" viewBox="0 0 (\d+) ', page)
+    assert layouts == [("intervals", "720"), ("intervals narrow", "340")]
+    assert "@container (max-width: 719px)" in page
+
+
+def test_the_front_is_joined_in_steps():
+    points = [point(name, x, y, mark="front") for name, x, y in (("c", 4.0, 1.0), ("a", 1.0, 4.0), ("b", 2.0, 2.0))]
+    (front,) = [one for one in drawings.picture(drawing(points, "scatter")).shapes if one.kind.startswith("front")]
+    assert len(front.points) == 5
+    assert [x for x, _ in front.points] == sorted(x for x, _ in front.points)
+    assert [y for _, y in front.points] == sorted(y for _, y in front.points)
+    assert all(before[0] == after[0] or before[1] == after[1] for before, after in itertools.pairwise(front.points))
+
+
+def test_a_point_has_the_colour_of_its_implementation():
+    points = [point("a", 1.0, 1.0, colour="s4"), point("b", 2.0, 2.0, colour="s7")]
+    for kind in ("lines", "scatter", "bars", "waterfall"):
+        kinds = {word for one in drawings.picture(drawing(points, kind)).shapes for word in one.kind.split()}
+        assert {"s4", "s7"} <= kinds, kind
 
 
 @pytest.mark.parametrize("kind", ["intervals", "lines", "scatter", "bars", "waterfall"])
@@ -222,7 +263,7 @@ def test_labels_cover_neither_marks_nor_each_other():
     picture = drawings.picture(drawing(points, "scatter"))
     notes = [one for one in texts_of(picture) if one.content.startswith(("point", "far"))]
     assert "far" in [one.content for one in notes]
-    boxes = [(one.x, one.x + svg.text_width(one.content, 10), one.y) for one in notes]
+    boxes = [(one.x, one.x + svg.text_width(one.content), one.y) for one in notes]
     for place, (left, right, y) in enumerate(boxes):
         for other in boxes[place + 1 :]:
             assert abs(y - other[2]) > 8 or right < other[0] or other[1] < left
@@ -254,8 +295,18 @@ def test_of_very_many_points_the_extremes_are_drawn():
     points[4321] = Point(label="", x=Figure(value=4321.0), y=Figure(value=50.0), mark="front")
     picture = drawings.picture(drawing(points, "lines"))
     marks = [one for one in picture.shapes if one.kind.startswith(("mark", "hollow"))]
-    assert len(marks) <= drawings.MOST_POINTS
+    assert len(marks) <= plane.MOST
     assert min(one.y for one in marks) < max(one.y for one in marks) - 100
+
+
+def test_only_points_that_are_drawn_have_a_label():
+    points = [Point(label=f"p{at}", x=Figure(value=float(at)), y=Figure(value=float(at % 7))) for at in range(2_000)]
+    picture = drawings.picture(drawing(points, "scatter"))
+    tips = {one.title.partition(",")[0] for one in picture.shapes if one.kind.startswith(("mark", "hollow"))}
+    labels = {one.content for one in picture.shapes if one.kind == "note"} & {one.label for one in points}
+    assert len(tips) <= plane.MOST
+    assert labels
+    assert labels <= tips
 
 
 def test_points_lead_to_their_rows():
@@ -265,3 +316,17 @@ def test_points_lead_to_their_rows():
         assert [one.href for one in picture.shapes if getattr(one, "href", "")] == ["/samples/b?row=r"], kind
         unlinked = drawings.picture(drawing(points, kind))
         assert not any(getattr(one, "href", "") for one in unlinked.shapes)
+
+
+def test_lines_lie_below_all_marks():
+    """A mark is a link, which the line of another course must not cover."""
+    points = [Point(label="", x=counted(x, "count"), y=counted(1.0, "B")) for x in (1.0, 2.0)]
+    level = [evolve(one, mark="fit") for one in points]
+    drawing = Drawing(
+        name="d", title="", kind="lines", message="", x=Axis(title="x", unit="count"), y=Axis(title="y", unit="B"),
+        series=[Series(name="runs", points=points), Series(name="level", points=level, joined=True)],
+    )  # fmt: skip
+    kinds = [one.kind.split()[0] for one in drawings.picture(drawing).shapes]
+    last_line = max(place for place, kind in enumerate(kinds) if kind == "course")
+    assert last_line < min(place for place, kind in enumerate(kinds[last_line:], last_line) if kind == "mark")
+    assert kinds[last_line:].count("mark") == 2

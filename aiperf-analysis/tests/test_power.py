@@ -142,7 +142,7 @@ def test_rows_without_energy_have_their_reason(tmp_path):
     none = analyze(select([str(bundle(tmp_path / "b", without=every))]), Options())
     assert none.status == "nothing"
     assert len(cells(none, "without_energy")) == 5
-    assert none.summary[0].startswith("No row of 1 bundles has energy")
+    assert none.summary[0].startswith("No row of 1 bundle has energy")
 
 
 def test_what_the_target_does_not_declare_has_a_reason(tmp_path):

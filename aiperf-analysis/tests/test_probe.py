@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from aiperf_analysis import machine
 from aiperf_core.cli.main import Shell
+from aiperf_core.harness.run.planner import Planner
 from aiperf_core.measurements import Ceilings
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import example
@@ -64,3 +65,24 @@ def test_the_command(monkeypatch, tmp_path):
         f"aiperf: '{tmp_path / 'm.txt'}' is no place for the document; --out takes FILE.json in a folder that exists.\n"
     )
     assert probe("--device", "tpu").exit_code == 2
+
+
+def test_peak_rates_come_from_the_planner(monkeypatch):
+    asked = []
+
+    def all_ceilings(planner, device=None, refresh=False, tell=None):
+        asked.append((device, refresh))
+        return CPU, not refresh
+
+    monkeypatch.setattr(Planner, "all_ceilings", all_ceilings)
+    found = probe("--device", "cpu", "--refresh", "--json")
+    assert (found.exit_code, found.stderr) == (0, "")
+    document = json.loads(found.stdout)
+    assert (document["missing"], list(document["ceilings"])) == ({}, ["cpu"])
+    assert Ceilings(**document["ceilings"]["cpu"]) == CPU
+    assert document["packages"]["torch"]
+    assert asked == [("cpu", True)]
+    refused = probe("--device", "abacus")
+    assert (refused.exit_code, refused.stderr) == (
+        2, "aiperf: 'abacus' is not a device; known are cpu, cuda. See what provides them: aiperf plugins\n",
+    )  # fmt: skip

@@ -187,8 +187,8 @@ def test_an_slo_that_no_point_meets_is_1(tmp_path):
     found = run(path, "--peak", 10)
     assert found.exit_code == 1
     assert found.stderr == (
-        f"aiperf: no measured point of '{path}' meets the SLO: 99% of requests in time are asked, and the best of 2 points "
-        "has 90.0% at 1 requests/s. Measure lower rates, or relax the SLO.\n"
+        f"aiperf: no measured point of '{path}' meets the SLO: 99 % of requests in time are asked, and the best of 2 points "
+        "has 90 % at 1 requests/s. Measure lower rates, or relax the SLO.\n"
     )
     assert run(path, "--peak", 10, "--met", 0.9).exit_code == 0
 

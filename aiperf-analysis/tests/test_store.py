@@ -1,8 +1,6 @@
 """The store, on SQLite and on a real PostgreSQL, by the same tests."""
 
 import json
-import os
-import runpy
 import shutil
 import sqlite3
 import subprocess
@@ -17,12 +15,12 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from attrs import asdict, evolve, frozen
+from attrs import asdict, evolve
 from click.testing import CliRunner
 
 from aiperf_analysis import selection
 from aiperf_analysis.options import of_files, options_of
-from aiperf_analysis.store import adding, database, pruning, reading, tables
+from aiperf_analysis.store import adding, database, listing, pruning, reading, tables
 from aiperf_analysis.store.database import NEWEST, StoreError, made, opened
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import AiperfError, UsageError
@@ -33,108 +31,8 @@ from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import DISBELIEVED, Verdict
 
 STORED = Path(__file__).parent / "stored"
-SERVER = runpy.run_path(str(Path(__file__).with_name("postgres_server.py")))
-WITHOUT = "AIPERF_TEST_WITHOUT_POSTGRESQL"
 DAY = "2026-11-{:02}T10:00:00+00:00"
 FIRST = DAY.format(1)
-
-
-# --- an engine, and a place for a store on it
-
-
-@frozen
-class Sqlite:
-    """Stores in files of a folder."""
-
-    folder: Path
-    name = "sqlite"
-
-    def place(self, name, copied=False):
-        if copied:
-            shutil.copyfile(self.folder / "empty.db", self.folder / f"{name}.db")
-        return f"sqlite:///{self.folder}/{name}.db"
-
-    def drop(self, name):
-        for file in self.folder.glob(f"{name}.db*"):
-            file.unlink()
-
-    def shown(self, url):
-        return url
-
-    def load(self, url, text):
-        connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-        connection.executescript(text)
-        connection.close()
-
-
-@frozen
-class Postgresql:
-    """Stores in databases of one server."""
-
-    url: str
-    name = "postgresql"
-
-    def place(self, name, copied=False):
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {'empty' if copied else 'template0'}")
-        return self.url.replace("/postgres?", f"/{name}?")
-
-    def drop(self, name):
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-
-    def shown(self, url):
-        return database.shown(url)
-
-    def load(self, url, text):
-        with psycopg.connect(url) as connection:
-            connection.execute(text)
-
-
-@pytest.fixture(scope="session")
-def server():
-    """The URL of a PostgreSQL server. A machine without one fails: SQLite is no stand-in for it."""
-    if os.environ.get(WITHOUT) == "1":
-        pytest.skip(f"{WITHOUT}=1")
-    try:
-        found = SERVER["programs"]()
-    except SERVER["Missing"] as error:
-        pytest.fail(str(error), pytrace=False)
-    assert found
-    # In memory where there is a file system of that kind: the tests make many small databases.
-    with SERVER["server"]("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp") as url:
-        yield url
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def engine(request, tmp_path_factory):
-    """An engine that has an empty store to be copied."""
-    if request.param == "sqlite":
-        found = Sqlite(tmp_path_factory.mktemp("sqlite"))
-    else:
-        found = Postgresql(request.getfixturevalue("server"))
-    made(found.place("empty"))
-    return found
-
-
-@pytest.fixture
-def place(engine):
-    """A function that gives a place without a store, or with an empty one."""
-    names = []
-
-    def give(copied=False):
-        names.append(f"test{len(names)}")
-        return engine.place(names[-1], copied)
-
-    yield give
-    for name in names:
-        engine.drop(name)
-
-
-@pytest.fixture
-def url(place):
-    """An empty store."""
-    return place(True)
 
 
 # --- bundles
@@ -289,9 +187,7 @@ def test_what_was_changed_in_the_store_is_left_out(url, runs):
         "'c' in the store was changed after it was added: its manifest does not agree with its seal. Restore a copy of "
         "the store, or make a new one and add the bundles again."
     )
-    assert found["d"] == (
-        "'d' in the store has format 99, and this aiperf reads format 4 only. Upgrade: pip install --upgrade aiperf-core"
-    )
+    assert found["d"] == ("'d' in the store has format 99, and this aiperf reads format 5 only. Upgrade aiperf-core.")
     assert len(found) == 4
     assert sum("does not agree with the seal" in one for one in found.values()) == 1
 
@@ -354,7 +250,7 @@ def test_bundles_that_do_not_hold_are_refused_by_name(url, engine, runs):
     (samples,) = (runs / "b/targets").glob("ch07.transpose.*.npz")
     samples.write_bytes(samples.read_bytes()[:-1] + b"x")
     manifest = runs / "c/manifest.json"
-    manifest.write_text(manifest.read_text().replace('"schema_version": 4', '"schema_version": 5'))
+    manifest.write_text(manifest.read_text().replace('"schema_version": 5', '"schema_version": 6'))
     (runs / "d/manifest.json").write_text("[]")
     found = run("add", runs, "--db", url)
     assert found.exit_code == 3
@@ -363,8 +259,8 @@ def test_bundles_that_do_not_hold_are_refused_by_name(url, engine, runs):
     assert refused == [
         f"refused: '{runs}/a' was changed after its run ended: targets/ch07.memory_access.json has other content. What is read from it is no evidence. All differences: aiperf recheck {runs}/a",
         f"refused: '{runs}/b' was changed after its run ended: targets/{samples.name} has other content. What is read from it is no evidence. All differences: aiperf recheck {runs}/b",
-        f"refused: '{manifest}' has format 5, and this aiperf reads format 4 only. Upgrade: pip install --upgrade aiperf-core",
-        f"refused: '{runs}/d/manifest.json' is not a manifest file of format 4: at the top level: found a list of 0; expected an object. It was cut off or changed after aiperf wrote it; restore it or run again.",
+        f"refused: '{manifest}' has format 6, and this aiperf reads format 5 only. Upgrade aiperf-core.",
+        f"refused: '{runs}/d/manifest.json' is not a manifest file of format 5: at the top level: found a list of 0; expected an object. It was cut off or changed after aiperf wrote it; restore it or run again.",
     ]
     shutil.rmtree(runs / "a")
     shutil.rmtree(runs / "b")
@@ -518,7 +414,8 @@ def test_a_sketch_stays_when_the_folder_is_gone(url, tmp_path):
     samples = Samples(
         round=zeros, block=list(range(count)), step=list(range(count)), device_s=times, wall_s=nothing, cpu_s=nothing,
         bracket_s=[2e-3] * count, hidden=falses, judged=falses, calls=[1] * count, voluntary_switches=zeros,
-        involuntary_switches=zeros, throttled=falses,
+        involuntary_switches=zeros, throttled=falses, begun_s=nothing, answered_s=nothing, replied_s=nothing,
+        stopped_s=nothing, done_s=nothing, own_s=nothing,
     )  # fmt: skip
     add(url, written(tmp_path / "run", rows=[evolve(example.rows()[0], samples=samples), *example.rows()[1:]]))
     seal = reading.select(url).runs[0].id
@@ -568,9 +465,18 @@ def test_a_store_from_the_first_to_the_last_command(place, engine, runs, monkeyp
     )
     shutil.rmtree(runs / "a")
     found = run("list", "--limit", 3, env=env).stdout.splitlines()
-    assert found[0].split() == ["bundle", "seal", "run", "targets", "rows", "kind", "of", "machine", "folder"]
+    assert found[0].split() == [
+        "bundle",
+        "seal",
+        "run",
+        "targets",
+        "rows",
+        "load",
+        "points",
+        *["kind", "of", "machine", "folder"],
+    ]
     assert [line.split()[0] for line in found[1:4]] == ["d", "c", "b"]
-    assert found[4:] == ["5 bundles, 6 targets, 44 rows; 2 older bundles are not shown (--limit)"]
+    assert found[4:] == ["5 bundles, 6 targets, 44 rows, 0 load points; 2 older bundles are not shown (--limit)"]
     listed = json.loads(run("list", "--json", env=env).stdout)
     assert [(one["name"], one["folder"]) for one in listed] == [
         ("d", "there"), ("c", "there"), ("b", "there"), ("a", "gone"), ("é", "there"),
@@ -616,7 +522,7 @@ def test_old_folders_are_removed_and_figures_stay(url, engine, tmp_path):
     assert sorted(one.name for one in folder.iterdir()) == ["other", "r1", "r2", "r4", "r5"]
     same(reading.select(url), before)
     with opened(url) as store:
-        assert {one.name: one.folder for one in reading.listed(store)}["r3"] == "pruned"
+        assert {one.name: one.folder for one in listing.listed(store)}["r3"] == "pruned"
         with store.reading() as connection:
             assert connection.execute(sa.select(tables.tombstone.c.rule)).scalars().all() == ["keep 2"]
     shutil.rmtree(folder / "r1")
@@ -688,19 +594,21 @@ def test_an_export_that_fails_leaves_nothing(url, runs, tmp_path, monkeypatch):
 # --- versions
 
 
-def test_a_stored_database_of_the_first_version_is_upgraded(place, engine, tmp_path):
+@pytest.mark.parametrize("before", [1, 2, 3])
+def test_a_stored_database_of_each_version_is_upgraded(place, engine, tmp_path, before):
     url = place()
     shown = engine.shown(url)
-    engine.load(url, (STORED / f"revision_1.{engine.name}.sql").read_text())
+    engine.load(url, (STORED / f"revision_{before}.{engine.name}.sql").read_text())
     found = run("list", "--db", url)
     assert (found.exit_code, found.stderr) == (
         1,
-        f"aiperf: the store {shown} has version 1, and this aiperf-analysis uses version {NEWEST}. First make a copy of it, since there is no way back; then: aiperf db upgrade --db {shown}\n",
+        f"aiperf: the store {shown} has version {before}, and this aiperf-analysis uses version {NEWEST}. First make a copy of it, since there is no way back; then: aiperf db upgrade --db {shown}\n",
     )
-    assert run("upgrade", "--db", url).stdout == f"upgraded {shown} from version 1 to {NEWEST}\n"
+    assert run("upgrade", "--db", url).stdout == f"upgraded {shown} from version {before} to {NEWEST}\n"
+    others = before - 1  # a bundle of a load came with version 2, and one of a fleet with version 3
     with opened(url) as store:
         found = reading.counts(store)
-        assert (found.bundles, found.targets, found.rows) == (3, 3, 9)
+        assert (found.bundles, found.targets, found.rows, found.points) == (3 + others, 3, 9, 3 if before == 3 else 0)
         assert sum(one.rows for one in found.newest) == 6  # of the newer run of the one target, and of the other
         board = reading.board(store, "ch07.memory_access")
         assert {one.created for one in board} == {"2026-11-21T10:00:00+00:00"}
@@ -713,10 +621,11 @@ def test_a_stored_database_of_the_first_version_is_upgraded(place, engine, tmp_p
         assert {one.created for one in reading.board(store, "ch07.memory_access")} == {DAY.format(28)}
 
 
-def test_the_first_revision_is_that_of_the_stored_database(place, engine):
+@pytest.mark.parametrize("revision", [1, 2, 3])
+def test_each_revision_is_that_of_the_stored_database(place, engine, revision):
     stored, new = place(), place()
-    engine.load(stored, (STORED / f"revision_1.{engine.name}.sql").read_text())
-    made(new, 1)
+    engine.load(stored, (STORED / f"revision_{revision}.{engine.name}.sql").read_text())
+    made(new, revision)
     assert shape(stored) == shape(new)
 
 
@@ -762,13 +671,13 @@ def test_an_upgrade_that_fails_changes_nothing(place, engine, monkeypatch):
     assert made(url) == (engine.shown(url), 1)
 
 
-@pytest.mark.parametrize("found", ["3", "abcdef"])
+@pytest.mark.parametrize("found", [str(NEWEST + 1), "abcdef"])
 def test_a_newer_store_is_refused(url, engine, found):
     with opened(url) as store, store.writing() as connection:
         connection.execute(sa.text(f"UPDATE {database.VERSION_TABLE} SET version_num = '{found}'"))
     for command in ("list", "upgrade"):
         assert run(command, "--db", url).stderr == (
-            f"aiperf: the store {engine.shown(url)} has version 3, and this aiperf-analysis knows versions up to {NEWEST}. Upgrade: pip install --upgrade aiperf-analysis\n"
+            f"aiperf: the store {engine.shown(url)} has version {NEWEST + 1}, and this aiperf-analysis knows versions up to {NEWEST}. Upgrade aiperf-analysis.\n"
         )
 
 

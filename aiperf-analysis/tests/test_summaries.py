@@ -22,6 +22,10 @@ def selected(made, **filters):
     return select([str(made.folder)], **filters)
 
 
+def sized(size):
+    return evolve(example.result().problem, params={"n": size})
+
+
 def cells(table, *names):
     return [tuple(record.cells[name] for name in names) for record in table.records]
 
@@ -43,6 +47,21 @@ def test_means_over_targets_by_goal_class_and_baseline(made):
     assert mean.low < 2.9 < mean.high
     assert found.summary[1].startswith("Mean speedup over reasonable baselines on nvidia-h200-x1 (goal speed): 2.88x [")
     assert cells(found.tables[1], "verdict", "goal") == [("FASTER", "speed")]
+
+
+def test_a_target_of_several_sizes_counts_once_in_a_mean(made):
+    """In one bundle as points of a sweep, and in bundles of their own."""
+    sweep = [made.result({"a": 16.0, "b": 1.0}, target=f"ch07.sweep@n={size}", problem=sized(size)) for size in (1, 2)]
+    others = [made.result({"a": 2.0, "b": 1.0}, target=f"ch07.t{place}") for place in range(2)]
+    made.bundle("one", *sweep, *others)
+    for place, gain in enumerate((1.0, 4.0)):
+        size = made.result({"a": gain, "b": 1.0}, target="ch07.alone", problem=sized(place))
+        made.bundle(f"size-{place}", size, created=f"2026-11-2{place}T10:00:00+00:00")
+    found = overview.analyze(selected(made), NoOptions())
+    assert found.summary[0].startswith("4 targets in 3 bundles: ")
+    (record,) = found.tables[2].records
+    assert record.cells["targets"].value == 4
+    assert record.cells["mean"].value == pytest.approx((16 * 2 * 2 * 2) ** (1 / 4), rel=0.02)
 
 
 def test_what_enters_no_mean(made):
@@ -176,6 +195,22 @@ def test_effects_of_single_mechanisms(made):
     assert tiling.cells["lower"].value <= tiling.cells["median"].value <= tiling.cells["upper"].value
     assert left_out(found)["ch07.t0:three"] == "it combines async, tiling, vectors, and no step adds one of them alone"
     assert left_out(found)["ch07.t0:none"] == "it declares no mechanism"
+
+
+def test_a_target_of_several_sizes_has_one_effect(made):
+    """And so have two variants of one target with the same mechanism."""
+    rows = {name: {"mechanisms": ["tiling"]} for name in ("small", "large")}
+    sweep = [
+        made.result({"plain": 8.0, "small": 4.0, "large": 1.0}, target=f"ch07.sweep@n={size}", row=rows)
+        for size in (1, 2, 3)
+    ]
+    made.bundle("one", *sweep, *(made.result({"plain": 2.0, "small": 1.0}, target=f"ch07.t{place}", row=rows)
+                                 for place in range(2)))  # fmt: skip
+    (tiling,) = improvements.analyze(selected(made), improvements.Options()).tables[0].records
+    assert tiling.cells["effects"].value == tiling.cells["targets"].value == tiling.cells["proven"].value == 3
+    assert tiling.cells["median"].value == pytest.approx(2.0, rel=0.02)
+    assert tiling.cells["most"].value == pytest.approx(4.0, rel=0.02)
+    assert len(tiling.origins) == 8
 
 
 def test_targets_that_expect_no_gain_are_listed_apart(made):

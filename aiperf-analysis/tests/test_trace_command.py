@@ -96,7 +96,7 @@ def test_bad_input(shell, files, arguments, code, message):
 
 def test_help_shows_files_and_no_options_of_bundles(shell):
     text = run(shell, "trace", "--help").output
-    assert "FILES..." in text
+    assert "FILE..." in text
     assert "--window NAME" in text
     assert "--db" not in text
     assert "--db" in run(shell, "overview", "--help").output

@@ -44,6 +44,8 @@ def samples(index, rows, time_s, noise, seed, passes=PASSES):
         voluntary_switches=[0] * count,
         involuntary_switches=[0] * count,
         throttled=[False] * count,
+        answered_s=[None] * count,
+        **example.of_trusted_code(count),
     )
 
 

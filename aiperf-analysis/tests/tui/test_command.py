@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from aiperf_analysis.cli import tui
-from aiperf_analysis.tui import running
+from aiperf_analysis.live import shown as live_shown
 from aiperf_core.cli.main import Shell
 
 
@@ -124,7 +124,7 @@ def test_an_empty_folder_and_none(menu, tmp_path):
 def test_the_menu_shows_runs_that_go_on(menu, monkeypatch):
     from aiperf_analysis.live.tail import LiveRun
 
-    monkeypatch.setattr(running, "live_runs", lambda: [LiveRun("1-a", "running", {"phase": "sampling"})])
+    monkeypatch.setattr(live_shown, "live_runs", lambda: [LiveRun("1-a", "running", {"phase": "sampling"})])
     assert "1 run going on." in menu("10").stdout
 
 

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from attrs import evolve
 
 from aiperf_analysis.result import Axis, Drawing, Figure, Point, Series, Span, counted
 from aiperf_analysis.tui.pictures import drawn, histogram, sparkline
@@ -85,3 +86,18 @@ def test_lanes_show_what_takes_most_of_a_cell():
     line = drawn(drawing("timeline", [], spans=spans), 30, 8)[3]
     assert abs(line.count("#") - line.count("~")) <= 1
     assert line.count("#") > 5
+
+
+def test_a_line_joins_its_points_and_a_level_has_no_marks():
+    level = [Point(label="", x=counted(x, "count"), y=counted(y, "B"), mark="fit") for x, y in
+             ((0.0, 1.0), (5.0, 1.0), (5.0, 3.0), (10.0, 3.0))]  # fmt: skip
+    runs = [Point(label="", x=counted(x, "count"), y=counted(y, "B")) for x, y in ((0.0, 1.0), (10.0, 3.0))]
+    found = evolve(drawing("lines", []), series=[Series(name="runs", points=runs),
+                                                 Series(name="level", points=level, joined=True)])  # fmt: skip
+    lines = drawn(found, 40, 5)
+    canvas = [line.partition("│")[2].rstrip() for line in lines[3:8]]
+    assert canvas[0].endswith("·o")
+    assert canvas[0].count("·") == len(canvas[0].strip()) - 1
+    assert canvas[-1].startswith("o·")
+    assert [line.strip() for line in canvas[1:-1]] == ["·"] * 3
+    assert lines[-2:] == ["o runs", "· level"]

@@ -1,44 +1,28 @@
-"""The screens of `aiperf tui`: keys and flows, hostile names, results that go away, and the text of each screen."""
+"""The screens of `aiperf tui`: keys and flows, hostile names, and results that go away."""
 
-import os
+import re
 import shutil
-from pathlib import Path
+import time
 
 import pytest
 from attrs import evolve
 from textual.color import Color
 
+from aiperf_analysis.live import shown as live_shown
+from aiperf_analysis.render import figures
 from aiperf_analysis.result import Column, Record, Result, Table, counted
-from aiperf_analysis.tui import running
+from aiperf_analysis.tui import samples
 from aiperf_analysis.tui.grid import Grid
+from aiperf_analysis.tui.keys import Keys
+from aiperf_analysis.tui.pages import rows
 from aiperf_analysis.tui.places import RunsScreen
 from aiperf_analysis.tui.screen import ResultScreen
 from aiperf_analysis.tui.source import Source
 from aiperf_core.analysis import Analysis
 from aiperf_core.contributions import Installed
-from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.seal import sealed
 
-SIZES = ((80, 24), (120, 40), (200, 60))
-SNAPSHOTS = Path(__file__).parents[1] / "snapshots" / "tui"
-# What is pressed to reach each screen.
-WAYS = {
-    "runs": (),
-    "run": ("enter",),
-    "facts": ("enter", "tab"),
-    "row": ("enter", "enter"),
-    "rows": ("2",),
-    "filtered": ("2", "slash", *"tiled"),
-    "analyses": ("3",),
-    "machines": ("4",),
-    "pareto": ("p",),
-    "picture": ("p", "d"),
-    "notes": ("p", "n"),
-    "history": ("2", "h"),
-    "compare": ("space", "down", "space", "c"),
-    "help": ("question_mark",),
-}
 HOSTILE = (
     "[red]x[/red]",
     "[/]",
@@ -50,30 +34,6 @@ HOSTILE = (
     "{x}",
     "[@click=app.quit]q[/]",
 )
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_the_text_of_each_screen(plugins, drive, here, size):
-    """Set AIPERF_SNAPSHOTS=write to write the files again, and look at what changed."""
-    texts = {}
-
-    async def steps(screen):
-        for name, keys in WAYS.items():
-            texts[name] = await screen.press("escape", "1", *keys)
-
-    own = evolve(plugins, analyses={
-        key: one for key, one in plugins.analyses.items() if one.distribution == "aiperf-analysis"
-    })  # fmt: skip
-    drive(here, steps, size, plugins=own)
-    for name, text in texts.items():
-        file = SNAPSHOTS / f"{name}-{size[0]}x{size[1]}.txt"
-        if os.environ.get("AIPERF_SNAPSHOTS") == "write":
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
-        assert text == file.read_text(), name
-        lines = text.splitlines()
-        assert len(lines) == size[1]
-        assert "q Quit" in lines[-1] or name == "filtered"
 
 
 def test_a_row_is_reached_from_the_runs_in_two_steps(drive, here):
@@ -98,6 +58,44 @@ def test_samples_stand_below_the_row_under_the_cursor(drive, here):
         assert "▁" in text
 
     drive(here, steps)
+
+
+def test_details_that_are_read_slowly_change_nothing_but_themselves(drive, here, monkeypatch):
+    """They are read once for each record, and the table scrolls as it does where they are read in no time."""
+    read, quick = [], samples.lines
+    texts = []
+
+    def slow(entry, width, *, plain=False):
+        read.append(entry.row.name)
+        time.sleep(0.05 if len(read) < 10 else 0)  # longer than a frame of the screen
+        return quick(entry, width, plain=plain)
+
+    async def steps(screen):
+        await screen.press("2", "end")
+        texts.append(await screen.press("up", "up", "up"))
+
+    drive(here, steps)
+    monkeypatch.setattr(samples, "lines", slow)
+    drive(here, steps)
+    assert texts[0] == texts[1]
+    assert len(read) == len(set(read)) == 5
+
+
+def test_no_part_of_a_figure_is_shown(drive, here):
+    """A column that has no room for its figures says so, at either side."""
+    shown = {figures.whole(one.cells[name]) for one in rows(Source(here).read()).tables[0].records
+             for name in ("time", "speedup", "memory")}  # fmt: skip
+
+    async def steps(screen):
+        text = await screen.press("2")
+        for _ in range(8):
+            lines = text.splitlines()[5:13]
+            cells = [cell for line in lines for cell in re.split("  +", line.strip()) if "[" in cell or "]" in cell]
+            assert set(cells) <= shown
+            text = await screen.press("right")
+
+    for width in (60, 70, 80):
+        drive(here, steps, size=(width, 40))
 
 
 def test_the_filter_narrows_while_typing(drive, here):
@@ -173,6 +171,22 @@ def test_wrong_options_are_explained_on_the_screen(drive, here, options, told):
     drive(here, steps, (120, 40))
 
 
+def test_a_click_on_a_key_of_the_last_line_presses_it(drive, here):
+    async def steps(screen):
+        for key, title in (("? Help", " Help - runs"), ("n Notes", " Runs: notes - runs")):
+            line = screen.text.splitlines()[-1]
+            for place in (line.index(key), line.index(key) + len(key) - 1):
+                await screen.pilot.click(Keys, offset=(place, 0))
+                await screen.settle()
+                assert screen.text.startswith(title)
+                await screen.press("escape")
+        await screen.pilot.click(Keys, offset=(line.index(key) - 1, 0))
+        await screen.settle()
+        assert screen.text.startswith(" Runs - runs")
+
+    drive(here, steps)
+
+
 def test_two_marked_runs_are_compared(drive, here):
     async def steps(screen):
         await screen.press("c")
@@ -244,9 +258,11 @@ def test_hostile_names_are_shown_as_text(drive, made):
             names.append(screen.app.screen.query_one(Grid).record.cells["row"].partition(":")[2])
             row = await screen.press("enter")
             assert "verdict:" in row
-            await screen.press("escape", "h")
             await screen.press("escape", "down")
         assert names == list(HOSTILE)
+        await screen.press("h")  # of all rows, since they are of one target
+        assert len(_records(screen)) == len(HOSTILE)
+        await screen.press("escape")
         assert "[red]x[/red]" in screen.text
 
     drive(made.folder, steps, (120, 40))
@@ -272,6 +288,40 @@ def test_an_empty_folder(drive, tmp_path):
             await screen.press(key)
 
     drive(tmp_path, steps)
+
+
+def test_a_long_text_is_shown_whole_where_there_is_room(drive, made):
+    command = ["aiperf", "run", *(f"ch07.target_{number}" for number in range(9))]
+    made.bundle("long", command=command)
+
+    async def steps(screen):
+        text = await screen.press("enter", "tab")
+        assert (f"{' '.join(command)}\n" in text) == (screen.app.size.width == 200)
+        assert all(len(line) <= screen.app.size.width for line in text.splitlines())
+
+    for size in ((80, 24), (200, 60)):
+        drive(made.folder, steps, size)
+
+
+def test_a_bundle_is_read_again_only_where_it_changed(here, monkeypatch):
+    from aiperf_analysis.sources import source as shared
+
+    read, before = [], shared.read_bundle
+    monkeypatch.setattr(shared, "read_bundle", lambda path: (read.append(path.name), before(path))[1])
+    source = Source(here)
+    assert len(source.read().runs) == 2
+    assert sorted(read) == ["example", "whole"]
+    manifest = here / "example" / "manifest.json"
+    manifest.write_text(manifest.read_text() + "\n")
+    source.read()
+    assert sorted(read) == ["example", "example", "whole"]
+
+
+def test_a_bundle_instead_of_a_folder(drive, here):
+    async def steps(screen):
+        assert "1 run, 3 rows." in screen.text
+
+    drive(here / "whole", steps)
 
 
 def test_a_folder_that_vanishes(drive, here):
@@ -340,15 +390,20 @@ def test_live_runs(drive, here, monkeypatch):
     from aiperf_analysis.live.tail import LiveRun
 
     newest = {"target": "ch07.memory_access", "index": 1, "total": 3, "phase": "sampling", "implementation": "[b]wide[/]",
-              "samples": 12, "interval": [1.1, 1.2], "undecided": "wide", "seconds_left": 3.0, "load": 0.5}  # fmt: skip
+              "samples": 12, "interval": [1.1, 1.2], "undecided": "wide", "seconds_left": 3.0, "load": 0.5,
+              "wanted": 0.02, "block": 7, "round": 1, "rounds": 2, "clock_hz": 1.98e9, "temperature_c": 61.0,
+              "throttled": ["hw_thermal", "[b]x"]}  # fmt: skip
     monkeypatch.setattr(
-        running, "live_runs", lambda: [LiveRun("1-a", "running", newest), LiveRun("2-b", "died", {"samples": "x"})]
+        live_shown, "live_runs", lambda: [LiveRun("1-a", "running", newest), LiveRun("2-b", "died", {"samples": "x"})]
     )
 
     async def steps(screen):
         text = await screen.press("5")
         assert "1 run going on." in text
-        assert "speedup so far: 1.10x to 1.20x, wide" in text
+        shown = " ".join(text.split())
+        assert "speedup so far: 1.10x to 1.20x, wide: ±4.3 %, wanted ±2 %" in shown
+        assert "block: 7, round 1 of 2; " in shown
+        assert "clock: 1.98 GHz; temperature: 61.0 °C; held down by: hw_thermal, [b]x; " in shown
         assert "[b]wide[/]" in text
         assert "target ends in: none (not known yet)" in " ".join((await screen.press("down")).split())
 
@@ -367,8 +422,3 @@ def test_an_own_error_is_not_hidden(drive, here, monkeypatch):
 
     with pytest.raises(Exception, match="a mistake of ours"):
         drive(here, steps)
-
-
-def test_the_examples_are_those_that_the_snapshots_show(drive, here):
-    assert {one.name for one in here.iterdir()} == {"example", "whole"}
-    assert example.result().target == "ch07.memory_access"

@@ -61,12 +61,13 @@ class Terminal:
         os.close(self.follower)
 
     def read(self, seconds):
-        """Take what the program writes within a time."""
+        """Take what the program writes within a time; false where it wrote nothing."""
         ready, _, _ = select.select([self.leader], [], [], seconds)
         if ready:
             data = os.read(self.leader, 1 << 16)
             self.output += data
             self.stream.feed(data)
+        return bool(ready)
 
     def wait_for(self, text):
         """Wait until a text stands on the screen."""
@@ -85,9 +86,9 @@ class Terminal:
         end = time.monotonic() + PATIENCE_S
         while self.program.poll() is None:
             assert time.monotonic() < end
-            self.read(0.2)
-        for _ in range(20):
-            self.read(0.05)
+            self.read(0.02)
+        while self.read(0.05):
+            pass
         return self.program.returncode
 
     def is_as_before(self):

@@ -1,0 +1,32 @@
+"""Sizing against real servers. A short version of `benchmarks/sizing_replicas.py`."""
+
+import itertools
+import runpy
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.quiet
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks/sizing_replicas.py"
+SECONDS = 10.0
+
+
+def test_the_predicted_replicas_carry_the_demand_and_one_less_does_not(tmp_path, despite_stalls):
+    pytest.importorskip("aiperf_load")
+    script = runpy.run_path(str(BENCHMARK))
+    folders = (tmp_path / str(number) for number in itertools.count())
+
+    def curve():
+        found = script["curve"](SECONDS, next(folders))
+        predicted = {demand: script["sizing"].size(found, demand).needed for demand in script["DEMANDS"]}
+        assert predicted == script["DEMANDS"]
+        return found
+
+    def check(measured, demand, replicas):
+        found = script["measure"](measured, demand, replicas, SECONDS, next(folders))
+        assert found.problem == "", found
+
+    measured = despite_stalls(curve)
+    for demand, replicas in [(30, 1), (60, 2), (60, 1), (90, 3), (90, 2)]:
+        despite_stalls(check, measured, demand, replicas)
