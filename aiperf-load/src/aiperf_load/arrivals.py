@@ -11,7 +11,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from aiperf_core.errors import UsageError
-from aiperf_core.names import words
+from aiperf_core.names import cause, words
 from aiperf_load.spec import Arrivals, LoadSpec, Workload
 
 Times = NDArray[np.float64]
@@ -107,7 +107,7 @@ def read_trace(path: Path) -> list[dict[str, Any]]:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"cannot read '{path}': {error}. A trace is CSV or JSON lines with {', '.join(COLUMNS)}."
+            f"cannot read '{path}': {cause(error)}. A trace is CSV or JSON lines with {', '.join(COLUMNS)}."
         ) from None
     reader = csv.DictReader(text.splitlines()) if path.suffix.lower() == ".csv" else None
     numbered = enumerate(reader, 2) if reader else enumerate(text.splitlines(), 1)

@@ -20,6 +20,8 @@ from aiperf_load.sse import Events, TooLarge
 # A stream may have some events without tokens. One that goes on beyond this is endless.
 MORE_EVENTS = 64
 MOST_TEXT = 1 << 24  # characters of an answer that are kept for the tokenizer
+# The end of its HTTP message follows the last event of a stream: the limits of waiting for it, in seconds and bytes.
+END_S, MOST_AFTER = 1.0, 1 << 16
 # Shorter than servers keep idle connections, so that none is closed while a request is written to it.
 KEEP_S = 2.0
 HEADERS = {"Content-Type": "application/json", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
@@ -84,10 +86,14 @@ class Client:
     async def send(self, reply: Reply, body: bytes) -> None:
         """Send a request and read its answer into `reply`. Raises nothing but a cancellation."""
         loop = asyncio.get_running_loop()
+        stream, response = _Stream(reply, self._count is not None), None
         reply.sent_s = loop.time()
         try:
             async with asyncio.timeout_at(reply.scheduled_s + self.spec.rules.timeout_s):
-                await self._exchange(reply, body)
+                response = await self._session.post(self._url, data=body, allow_redirects=False)
+                reply.status = response.status
+                _check_head(response)
+                await self._read(response, stream)
             reply.kind = Kind.OK
         except Ended as ended:
             reply.kind = ended.kind
@@ -104,20 +110,14 @@ class Client:
             raise
         finally:
             reply.done_s = loop.time()
-
-    async def _exchange(self, reply: Reply, body: bytes) -> None:
-        async with self._session.post(self._url, data=body, allow_redirects=False) as response:
-            reply.status = response.status
-            try:
-                _check_head(response)
-                await self._read(response, reply)
-            except BaseException:
+            if response is not None and not stream.done:
                 # The rest of a stream that is not wanted is not read.
                 response.close()
-                raise
+        if response is not None and stream.done:
+            await _read_end(response)
 
-    async def _read(self, response: aiohttp.ClientResponse, reply: Reply) -> None:
-        events, stream = Events(), _Stream(reply, self._count is not None)
+    async def _read(self, response: aiohttp.ClientResponse, stream: "_Stream") -> None:
+        events = Events()
         now = asyncio.get_running_loop().time
         read = response.content.readany
         while not stream.done:
@@ -132,6 +132,23 @@ class Client:
             for data in found:
                 stream.take(data, at_s)
         stream.finish(self._count, exact=self.spec.workload.exact_output, ids=self.spec.workload.prompt == "ids")
+
+
+async def _read_end(response: aiohttp.ClientResponse) -> None:
+    """Read what follows the last event, the end of the HTTP message, so that the connection serves another request.
+
+    A server that does not end the message in time, or goes on beyond it, loses the connection.
+    """
+    left = MOST_AFTER
+    try:
+        async with asyncio.timeout(END_S):
+            while left > 0 and (piece := await response.content.readany()):
+                left -= len(piece)
+    except (TimeoutError, aiohttp.ClientError, ConnectionError):
+        pass
+    finally:
+        # Of a message that was read whole, the connection is given back already, and stays open.
+        response.close()
 
 
 def _check_head(response: aiohttp.ClientResponse) -> None:

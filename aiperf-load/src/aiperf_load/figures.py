@@ -22,6 +22,8 @@ SLICES = 10
 # Steady state: batches of time for the trend, its significance, and the growth that matters.
 BATCHES, FEWEST, SIGNIFICANT = 10, 50, 3.355  # t of 8 degrees of freedom, 99 % two-sided
 GROWTH, GROWN = 0.5, 2.0
+# A stream stalls when a gap between two tokens is longer than both this time and this number of median gaps.
+STALL_S, STALL_TIMES = 1.0, 20.0
 BEHIND = 0.05  # the share of the arrivals by which the ends of an overloaded server fall short
 
 
@@ -137,21 +139,27 @@ def keeps(counted: _Counted, limits: Limits) -> NDArray[np.bool_]:
 
 def _latencies(counted: _Counted, well: NDArray[np.bool_]) -> dict[str, dict[str, Figure]]:
     """Percentiles over the requests that ended well. Timeouts count as longer than all of them."""
-    seed, timed_out = counted.spec.rules.seed, counted.kind == Kind.TIMEOUT
+    timed_out = counted.kind == Kind.TIMEOUT
     seen = well | timed_out
     censored = int(timed_out.sum())
 
     def of(values: Floats) -> dict[str, Figure]:
-        return intervals.percentiles(np.where(timed_out, np.inf, values)[seen], seed, censored)
+        return intervals.percentiles(np.where(timed_out, np.inf, values)[seen], censored)
 
     several = well & (counted.output_tokens > 1)
-    gaps = counted.all.gap_s[np.repeat(counted.chosen & (counted.all.kind == Kind.OK), counted.all.gaps)]
     return {
         "ttft_s": of(counted.first_s - counted.scheduled_s),
-        "itl_s": intervals.percentiles(gaps.astype(np.float64), seed),
-        "tpot_s": intervals.percentiles(tpot(counted)[several], seed),
+        "itl_s": intervals.percentiles(_gaps(counted)),
+        "tpot_s": intervals.percentiles(tpot(counted)[several]),
         "e2e_s": of(counted.last_s - counted.scheduled_s),
     }
+
+
+def _gaps(counted: _Counted) -> Floats:
+    """The gaps between tokens of the requests that ended well, request after request."""
+    every = counted.all
+    gaps: Floats = every.gap_s[np.repeat(counted.chosen & (every.kind == Kind.OK), every.gaps)].astype(np.float64)
+    return gaps
 
 
 def _lateness(counted: _Counted) -> tuple[float | None, float | None, list[str]]:
@@ -272,6 +280,15 @@ def _remarks(counted: _Counted, well: NDArray[np.bool_], spec: LoadSpec) -> list
     found = []
     if not well.any():
         found.append("no counted request ended well")
+    gaps = _gaps(counted)
+    longest = longest_gaps(counted.all)[counted.chosen][well]
+    usual = float(np.median(gaps)) if len(gaps) else 0.0
+    stalled = longest > max(STALL_S, STALL_TIMES * usual)
+    if stalled.any():
+        found.append(
+            f"stalled streams: {int(stalled.sum())} requests that ended well had a gap between tokens of up to "
+            f"{longest.max():.3g} s; the median gap is {usual * 1e3:.3g} ms"
+        )
     flags = counted.flags[well]
     if (flags & Flag.UNEVEN).any():
         found.append("the server sends several tokens in an event without their number; gaps are those of events")

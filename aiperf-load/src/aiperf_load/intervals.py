@@ -1,8 +1,11 @@
-"""Percentiles and means of requests over time, with intervals by a block bootstrap.
+"""Percentiles and shares of requests over time, with intervals that allow for dependence.
 
-Requests near each other in time meet the same queue, so that they are not independent. Blocks of neighbouring requests
-are drawn instead of requests (Kunsch, Annals of Statistics 17, 1989). A block is long against the time over which
-latencies stay alike: twice their integrated autocorrelation time, but at most a tenth of the requests.
+Requests near each other in time meet the same queue, so that N requests tell less than N independent ones. Their worth
+is N divided by the integrated autocorrelation time. With this number of independent requests, the interval of a
+percentile lies between two of the ordered values, whose places follow from the binomial distribution: it holds for
+every distribution of latencies, also where values tie. A high end that would lie beyond all values is not given.
+
+`benchmarks/load_intervals.py` measures how often the intervals hold the true value.
 """
 
 import math
@@ -13,18 +16,21 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-CONFIDENCE = 0.95
-DRAWS = 1000
+TAIL = 0.025  # of an interval, on each side
 BEYOND = 10  # requests that must lie beyond a percentile
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
-_FEWEST_BLOCKS = 10
+# The sum of measured autocorrelations ends too early on average, and few batches tell their variance badly. By this
+# factor, intervals of short measurements hold as often as they should.
+CAUTION = 1.4
+_BATCHES = 20
 _NORMAL = 1.959964
-_MOST_ELEMENTS = 8_000_000
+_MOST_TERMS = 1 << 17  # of a sum of autocorrelations
+_DEVIATIONS = 9  # of a binomial distribution, outside of which nothing lies
 
 
 @frozen(kw_only=True)
 class Figure:
-    """A figure with its 95 % interval. One without a value has the reason."""
+    """A figure with its 95 % interval. One without a value, or without an end of the interval, has the reason."""
 
     value: float | None = None
     low: float | None = None
@@ -32,35 +38,58 @@ class Figure:
     reason: str | None = None
 
 
+def ranks(values: Floats) -> Floats:
+    """The rank of each value, from 0; values that tie have the mean of their ranks."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(count)
+    return (ends - (count + 1) / 2)[place]
+
+
 def correlation_time(values: Floats) -> float:
     """The integrated autocorrelation time in steps, 1 for independent values: 1 + 2 sum of autocorrelations.
 
-    The sum ends where the sum of two neighbouring ones is not positive (Geyer, Statistical Science 7, 1992). Of ranks,
-    so that a heavy tail has no effect.
+    The sum ends where the sum of two neighbouring ones is not positive (Geyer, Statistical Science 7, 1992). Of very
+    many values, those of neighbours are summed first.
     """
-    count = len(values)
-    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(np.float64)
-    apart = ranks - ranks.mean()
+    apart = values - values.mean() if len(values) else values
     variance = float(apart @ apart)
-    if variance == 0 or count < 8:
+    if variance == 0 or len(values) < 8:
         return 1.0
+    step = -(-len(apart) // _MOST_TERMS)
+    if step > 1:
+        apart = apart[: len(apart) // step * step].reshape(-1, step).sum(axis=1)
+    count = len(apart)
     size = 1 << (2 * count - 1).bit_length()
     spectrum = np.fft.rfft(apart, size)
     auto = np.fft.irfft(spectrum * np.conj(spectrum), size)[: count // 2] / variance
     pairs = auto[: len(auto) // 2 * 2].reshape(-1, 2).sum(axis=1)
     positive = pairs > 0
     last = len(pairs) if positive.all() else int(np.argmin(positive))
-    return max(1.0, float(2 * pairs[:last].sum() - 1))
+    return max(1.0, float(2 * pairs[:last].sum() - auto[0]))
 
 
-def block_length(values: Floats) -> int:
-    """The number of requests of a block."""
-    count = len(values)
-    wanted = max(2 * correlation_time(values), count ** (1 / 3))
-    return int(max(1, min(math.ceil(wanted), count // _FEWEST_BLOCKS or 1)))
+def _batch_time(values: Floats) -> float:
+    """The autocorrelation time by the variance of the means of batches."""
+    length = len(values) // _BATCHES
+    variance = float(values.var())
+    if length == 0 or variance == 0:
+        return 1.0
+    means = values[: length * _BATCHES].reshape(_BATCHES, length).mean(axis=1)
+    return length * float(means.var(ddof=1)) / variance
 
 
-def percentiles(values: Floats, seed: int, censored: int = 0) -> dict[str, Figure]:
+def independent(values: Floats, value: float) -> int:
+    """The number of independent requests that tell as much of a percentile as these values in the order of time.
+
+    value: the percentile. The autocorrelation time is the largest of those of the ranks, and of the requests beyond the
+        percentile, by two methods.
+    """
+    beyond = (values > value).astype(np.float64)
+    time = max(correlation_time(ranks(values)), correlation_time(beyond), _batch_time(beyond))
+    return max(1, int(len(values) / (CAUTION * time)))
+
+
+def percentiles(values: Floats, censored: int = 0) -> dict[str, Figure]:
     """The percentiles of values in the order of time.
 
     censored: how many of the values are only known to be larger than all limits; they are `inf`.
@@ -68,43 +97,21 @@ def percentiles(values: Floats, seed: int, censored: int = 0) -> dict[str, Figur
     A percentile has at least `BEYOND` values beyond it, and lies below the censored ones.
     """
     count = len(values)
-    wanted = {name: share for name, share in PERCENTILES.items() if count * (1 - share) >= BEYOND - 1e-9}
-    found = {
-        name: Figure(reason=f"needs {math.ceil(BEYOND / (1 - share) - 1e-9):,} requests, {count:,} were counted")
-        for name, share in PERCENTILES.items()
-        if name not in wanted
-    }
-    if wanted:
-        weights = _weights(values, seed)
-        order = np.argsort(values, kind="stable")
-        ordered = values[order]
-        drawn = _weighted(ordered, order, weights, list(wanted.values()))
-        for (name, share), draws in zip(wanted.items(), drawn.T, strict=True):
-            value = float(ordered[_place(share, count)])
-            if math.isinf(value):
-                found[name] = Figure(reason=f"{censored:,} of {count:,} requests had no end within the timeout")
-            else:
-                found[name] = _interval(value, draws, weights.shape[1])
-    return {name: found[name] for name in PERCENTILES}
+    ordered = np.sort(values)
+    found = {}
+    for name, share in PERCENTILES.items():
+        if count * (1 - share) < BEYOND - 1e-9:
+            found[name] = Figure(reason=f"needs {requests_for(share):,} requests, {count:,} were counted")
+        elif math.isinf(ordered[_place(share, count)]):
+            found[name] = Figure(reason=f"{censored:,} of {count:,} requests had no end within the timeout")
+        else:
+            found[name] = _interval(values, ordered, share)
+    return found
 
 
-def mean(values: Floats, seed: int, like: Floats | None = None, scale: float = 1.0) -> Figure:
-    """The mean of values in the order of time, times `scale`. `like` gives the length of blocks instead of `values`."""
-    if not len(values):
-        return Figure(reason="no requests were counted")
-    weights = _weights(values if like is None else like, seed)
-    blocks = np.arange(len(values)) * weights.shape[1] // len(values)
-    sums = np.bincount(blocks, values, minlength=weights.shape[1])
-    counts = np.bincount(blocks, minlength=weights.shape[1])
-    draws = (weights @ sums) / (weights @ counts) * scale
-    return _interval(float(values.mean()) * scale, draws, weights.shape[1], logarithmic=False)
-
-
-def _weights(values: Floats, seed: int) -> Floats:
-    """How often each block was drawn: (draws, blocks). Blocks divide the requests evenly, in the order of time."""
-    blocks = max(1, len(values) // block_length(values))
-    rng = np.random.default_rng([seed, 5])
-    return rng.multinomial(blocks, np.full(blocks, 1 / blocks), size=DRAWS).astype(np.float64)
+def requests_for(share: float) -> int:
+    """The requests that a percentile needs, so that `BEYOND` lie beyond it."""
+    return math.ceil(BEYOND / (1 - share) - 1e-9)
 
 
 def _place(share: float, count: int) -> int:
@@ -112,46 +119,36 @@ def _place(share: float, count: int) -> int:
     return min(count - 1, max(0, math.ceil(share * count - 1e-9) - 1))
 
 
-def _weighted(ordered: Floats, order: NDArray[np.int64], weights: Floats, shares: list[float]) -> Floats:
-    """Percentiles of resampled values: (draws, shares)."""
-    count, blocks = len(ordered), weights.shape[1]
-    of_value = order * blocks // count
-    found = np.empty((len(weights), len(shares)))
-    step = max(1, _MOST_ELEMENTS // count)
-    for first in range(0, len(weights), step):
-        summed = np.cumsum(weights[first : first + step][:, of_value], axis=1)
-        for column, share in enumerate(shares):
-            reached = summed >= share * summed[:, -1:] - 1e-9
-            found[first : first + step, column] = ordered[np.argmax(reached, axis=1)]
-    return found
+def _binomial_ends(count: int, share: float) -> tuple[int, int]:
+    """The smallest and largest number of hits among `count`, each a hit with this probability, within the tails."""
+    mean, spread = count * share, math.sqrt(count * share * (1 - share))
+    first = max(0, math.floor(mean - _DEVIATIONS * spread - _DEVIATIONS))
+    last = min(count, math.ceil(mean + _DEVIATIONS * spread + _DEVIATIONS))
+    hits = np.arange(first, last)
+    start = math.lgamma(count + 1) - math.lgamma(first + 1) - math.lgamma(count - first + 1)
+    start += first * math.log(share) + (count - first) * math.log1p(-share)
+    # Each probability follows from the one before.
+    growth = np.log((count - hits) / (hits + 1)) + math.log(share) - math.log1p(-share)
+    summed = np.cumsum(np.exp(start + np.concatenate(([0.0], np.cumsum(growth)))))
+    low, high = np.searchsorted(summed, [TAIL, 1 - TAIL], side="right")
+    return first + int(low), min(last, first + int(high))
 
 
-def _interval(value: float, draws: Floats, blocks: int, *, logarithmic: bool = True) -> Figure:
-    """The percentile interval, widened for few blocks: Student's t, and the variance that n of n draws miss."""
-    if blocks < 2:
-        return Figure(value=value, reason="too few requests for an interval")
-    tail = (1 - CONFIDENCE) / 2
-    low, high = (float(one) for one in np.quantile(draws, [tail, 1 - tail], method="nearest"))
-    factor = student(blocks - 1) / _NORMAL * math.sqrt(blocks / (blocks - 1))
-    if logarithmic and low > 0 and value > 0:
-        low = value * (min(low, value) / value) ** factor
-        high = value * (max(high, value) / value) ** factor
-    else:
-        low, high = value - factor * (value - min(low, value)), value + factor * (max(high, value) - value)
-    if not math.isfinite(high):
+def _interval(values: Floats, ordered: Floats, share: float) -> Figure:
+    """The percentile and its interval, from values in the order of time and by size."""
+    count = len(values)
+    value = float(ordered[_place(share, count)])
+    worth = independent(values, value)
+    # How many independent requests lie beyond the true percentile, at least and at most.
+    least, most = _binomial_ends(worth, 1 - share)
+    low = min(value, float(ordered[max(0, count - 1 - math.ceil(most / worth * count))]))
+    if not least:
+        beyond = worth * (1 - share)
+        return Figure(value=value, low=low, reason=f"too few independent requests beyond it, about {beyond:.1f}")
+    high = float(ordered[min(count - 1, count - math.floor(least / worth * count))])
+    if math.isinf(high):
         return Figure(value=value, low=low, reason="the high end lies beyond the timeout")
-    return Figure(value=value, low=low, high=high)
-
-
-def student(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t, by its expansion in 1/freedom (Abramowitz and Stegun 26.7.5)."""
-    if freedom == 1:
-        return 12.7062
-    z, v = _NORMAL, freedom
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / v + second / v**2 + third / v**3
+    return Figure(value=value, low=low, high=max(high, value))
 
 
 def share(hits: NDArray[np.bool_]) -> Figure:

@@ -1,10 +1,8 @@
 """A load in a bundle: the document, the columns beside it, the manifest, and the recheck of all that."""
 
 import hashlib
-import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 from attrs import evolve
 
@@ -12,7 +10,7 @@ from aiperf_core.errors import BundleError, ExitCode
 from aiperf_core.results import jsontext, structure
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Document, Manifest
-from aiperf_core.results.seal_check import Difference
+from aiperf_core.results.seal_check import Difference, differing
 from aiperf_load import figures, outcomes
 from aiperf_load.outcomes import Outcomes
 from aiperf_load.records import FORMAT, LoadResult, Point
@@ -20,8 +18,6 @@ from aiperf_load.sweep import knee
 
 KIND = "load"
 OURS = "aiperf-load"
-# Sums in a different order differ in the last digits.
-EXACT = 1e-9
 
 
 def write(bundle: Bundle, name: str, result: LoadResult, samples: dict[str, Outcomes]) -> LoadResult:
@@ -86,31 +82,16 @@ def recheck(bundle: Bundle, manifest: Manifest, document: Document) -> Iterator[
         return
     for point in result.points if columns else ():
         again = figures.point(point.name, point.spec, point.started, columns[point.name], complete=point.complete)
-        yield from _differing(f"{where}:{point.name}", structure.document(point), structure.document(again))
+        yield from differing(f"{where}:{point.name}", structure.document(point), structure.document(again))
     if result.origin == OURS and result.knee is not None:
         again_knee = knee(result.points, result.knee.met)
-        yield from _differing(f"{where}:knee", structure.document(result.knee), structure.document(again_knee))
+        yield from differing(f"{where}:knee", structure.document(result.knee), structure.document(again_knee))
     if result.origin != OURS and any(one.trusted for one in result.points):
         yield Difference(where, "trusted", "true", "false: a foreign result is never trusted")
     if manifest.exit_code is not None:
         code = int(exit_code(result, interrupted=not manifest.complete))
         if code != manifest.exit_code:
             yield Difference(where, "exit_code", str(manifest.exit_code), str(code))
-
-
-def _differing(where: str, recorded: Any, found: Any, name: str = "") -> Iterator[Difference]:
-    """The first values of two documents that differ, in each of their parts."""
-    if isinstance(recorded, dict) and isinstance(found, dict):
-        for key in {**recorded, **found}:
-            yield from _differing(where, recorded.get(key), found.get(key), f"{name}.{key}" if name else key)
-    elif isinstance(recorded, list) and isinstance(found, list) and len(recorded) == len(found):
-        for index, pair in enumerate(zip(recorded, found, strict=True)):
-            yield from _differing(where, *pair, f"{name}[{index}]")
-    elif isinstance(recorded, float | int) and isinstance(found, float | int):
-        if not math.isclose(recorded, found, rel_tol=EXACT, abs_tol=1e-12):
-            yield Difference(where, name, str(recorded), str(found))
-    elif recorded != found:
-        yield Difference(where, name, str(recorded), str(found))
 
 
 def points(result: LoadResult) -> list[Point]:

@@ -33,6 +33,7 @@ class Kind(IntEnum):
     SERVER_ERROR = 15
     INTERRUPTED = 16
     NOT_SENT = 17
+    FAILED = 18
 
 
 MEANINGS = {
@@ -54,6 +55,7 @@ MEANINGS = {
     Kind.SERVER_ERROR: "the server sent an error in the stream",
     Kind.INTERRUPTED: "the run was interrupted while it was in flight",
     Kind.NOT_SENT: "the run was interrupted before it was sent",
+    Kind.FAILED: "another tool counted it as failed, for a reason that its result does not tell",
 }
 # Of requests that the run itself ended: they say nothing about the server.
 UNFINISHED = (Kind.INTERRUPTED, Kind.NOT_SENT)

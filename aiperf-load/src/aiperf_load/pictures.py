@@ -1,4 +1,7 @@
-"""The curves of a sweep as a picture: latency over the rate, and tokens a second for a user over those in all."""
+"""The curves of a sweep as a picture: latency over the rate, and tokens a second for a user over those in all.
+
+The two stand one above the other, so that a narrow screen shows them with readable letters.
+"""
 
 from collections.abc import Sequence
 
@@ -8,10 +11,12 @@ from aiperf_core.render import svg
 from aiperf_load.intervals import Figure
 from aiperf_load.records import LoadResult, Point
 
-WIDTH, HEIGHT = 860.0, 360.0
-TOP, BOTTOM = 74.0, 312.0
-LEFT, MIDDLE, RIGHT = 62.0, 430.0, 846.0
-GAP = 76.0
+WIDTH, HEIGHT = 460.0, 620.0
+LEFT, RIGHT = 62.0, 444.0
+UPPER = (86.0, 290.0)  # top and bottom of the planes
+LOWER = (376.0, 580.0)
+TAILS = ("p99", "p95", "p90")
+WRONG = "disbelieved"
 
 
 def picture(result: LoadResult, name: str) -> svg.Picture:
@@ -19,51 +24,74 @@ def picture(result: LoadResult, name: str) -> svg.Picture:
     points = sorted((one for one in result.points if one.offered_per_s > 0), key=_rate)
     if len(points) < 2:
         raise AiperfError(f"a curve needs two points; this load has {len(points)}. Measure some: aiperf load sweep")
+    tail = tail_of(points)
+    marks = [
+        ("circle", "mark s0", "p50"),
+        ("square", "mark s1", tail),
+        ("diamond", f"mark {WRONG}", "untrusted, overload"),
+    ]
     shapes: list[svg.Shape] = [
-        svg.Text(LEFT - 46, 22, f"load on {name}", "title"),
-        *_latency(points, result),
+        svg.Text(16, 22, svg.shortened(f"load on {name}", WIDTH - 32, 15.0), "title"),
+        svg.Text(16, 48, "time to the first token", "strong"),
+        *svg.legend(marks, 180, RIGHT, 36)[0],
+        *_latency(points, tail, result),
+        svg.Text(16, LOWER[0] - 28, "output tokens/s of a user", "strong"),
         *_throughput(points),
     ]
-    marks = [("circle", "s0", "p50"), ("square", "s1", "p99"), ("triangle", "s2", "of a user")]
-    shapes += svg.legend([*marks, ("diamond", "bad", "not trusted, or overload")], LEFT, RIGHT, 30)[0]
-    alt = f"{len(points)} loads from {_rate(points[0]):g} to {_rate(points[-1]):g} requests a second."
+    alt = f"{units.plural('load', len(points))} from {_rate(points[0]):g} to {_rate(points[-1]):g} requests a second."
     return svg.Picture(WIDTH, HEIGHT, f"load on {name}", alt, shapes)
+
+
+def tail_of(points: Sequence[Point]) -> str:
+    """The highest percentile that at least half of the points have; p99 where there is none."""
+    for share in TAILS:
+        if 2 * sum(one.latencies["ttft_s"][share].value is not None for one in points) >= len(points):
+            return share
+    return TAILS[0]
 
 
 def _rate(one: Point) -> float:
     return one.spec.arrivals.rate_per_s or one.offered_per_s
 
 
-def _latency(points: Sequence[Point], result: LoadResult) -> list[svg.Shape]:
+def _latency(points: Sequence[Point], tail: str, result: LoadResult) -> list[svg.Shape]:
+    top, bottom = UPPER
     series = {"s0 circle": [one.latencies["ttft_s"]["p50"] for one in points],
-              "s1 square": [one.latencies["ttft_s"]["p99"] for one in points]}  # fmt: skip
+              "s1 square": [one.latencies["ttft_s"][tail] for one in points]}  # fmt: skip
     ends = [end for figures in series.values() for one in figures for end in (one.value, one.low, one.high) if end]
     if not ends:
-        return [svg.Text(LEFT, (TOP + BOTTOM) / 2, "no request ended well", "note")]
-    x = svg.log_scale(_rate(points[0]) * 0.9, _rate(points[-1]) * 1.1, LEFT, MIDDLE - GAP / 2)
-    y = svg.log_scale(min(ends) * 0.8, max(ends) * 1.25, BOTTOM, TOP)
-    shapes = svg.axis_below(x, TOP, BOTTOM, [(tick, f"{tick:g}") for tick in x.ticks(7)], "requests/s that arrive")
+        return [svg.Text(LEFT, (top + bottom) / 2, "no request ended well", "note")]
+    x = svg.log_scale(_rate(points[0]) * 0.9, _rate(points[-1]) * 1.1, LEFT, RIGHT)
+    y = svg.log_scale(min(ends) * 0.8, max(ends) * 1.25, bottom, top)
+    shapes = svg.axis_below(x, top, bottom, [(tick, f"{tick:g}") for tick in x.ticks(7)], "requests/s that arrive")
     ticks = [(tick, units.seconds(tick, 1)) for tick in y.ticks(6)]
     shapes += svg.axis_left(y, x.left, x.right, ticks, "TTFT")
-    if result.knee is not None and result.knee.capacity_per_s.value is not None:
-        at = x(result.knee.capacity_per_s.value)
-        title = f"capacity {result.knee.capacity_per_s.value:.4g} requests/s"
-        shapes += [svg.line(at, TOP, at, BOTTOM, "light", title), svg.Text(at - 4, TOP + 10, "capacity", "note", "end")]
     rates = [x(_rate(one)) for one in points]
     for kind, figures in series.items():
         shapes += _series(kind, rates, figures, y, points)
+    if result.knee is not None and result.knee.capacity_per_s.value is not None:
+        shapes += _capacity(x, result.knee.capacity_per_s.value, top, bottom)
     return shapes
 
 
+def _capacity(x: svg.Scale, value: float, top: float, bottom: float) -> list[svg.Shape]:
+    """The line of the capacity, its name on the side with more room."""
+    at, told = x(value), f"capacity {value:.3g}/s"
+    left = at - x.left > x.right - at
+    name = svg.Text(at - 5 if left else at + 5, top + 10, told, "note", "end" if left else "start")
+    return [svg.line(at, top, at, bottom, "light", told), name]
+
+
 def _throughput(points: Sequence[Point]) -> list[svg.Shape]:
+    top, bottom = LOWER
     figures = [one.user_tokens_per_s for one in points]
     ends = [end for one in figures for end in (one.value, one.low, one.high) if end]
     if not ends:
-        return [svg.Text(MIDDLE + GAP, (TOP + BOTTOM) / 2, "answers of one token have no rate", "note")]
+        return [svg.Text(LEFT, (top + bottom) / 2, "answers of one token have no rate", "note")]
     served = [one.output_tokens_per_s for one in points]
-    x = svg.Scale(0.0, max(served) * 1.05 or 1.0, MIDDLE + GAP, RIGHT - 10)
-    y = svg.Scale(0.0, max(ends) * 1.08, BOTTOM, TOP)
-    shapes = svg.axis_below(x, TOP, BOTTOM, [(tick, f"{tick:,.0f}") for tick in x.ticks(6)], "output tokens/s in all")
+    x = svg.Scale(0.0, max(served) * 1.05 or 1.0, LEFT, RIGHT)
+    y = svg.Scale(0.0, max(ends) * 1.08, bottom, top)
+    shapes = svg.axis_below(x, top, bottom, [(tick, f"{tick:,.0f}") for tick in x.ticks(6)], "output tokens/s in all")
     shapes += svg.axis_left(y, x.left, x.right, [(tick, f"{tick:,.4g}") for tick in y.ticks(6)], "tokens/s")
     return shapes + _series("s2 triangle", list(map(x, served)), figures, y, points)
 
@@ -77,14 +105,12 @@ def _series(
     shapes: list[svg.Shape] = []
     if len(kept) > 1:
         shapes.append(svg.Path([(x, y(one.value or 0.0)) for x, one, _ in kept], f"series {colour}"))
-    for x, one, point in kept:
+    for x, one, _ in kept:
         low, high = one.low if one.low is not None else one.value, one.high if one.high is not None else one.value
         shapes.append(svg.line(x, y(low or 0.0), x, y(high or 0.0), f"whisker {colour}"))
+    for x, one, point in kept:
         wrong = not point.trusted or point.state == "OVERLOAD"
         title = f"{point.name}: {_rate(point):g} requests/s, {point.state}"
-        shapes.append(
-            svg.mark(
-                x, y(one.value or 0.0), 4, "diamond" if wrong else form, f"mark {'bad' if wrong else colour}", title
-            )
-        )
+        kind = f"mark {WRONG if wrong else colour}"
+        shapes.append(svg.mark(x, y(one.value or 0.0), 4, "diamond" if wrong else form, kind, title))
     return shapes

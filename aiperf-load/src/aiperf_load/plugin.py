@@ -16,5 +16,6 @@ def aiperf_commands() -> Iterable[Command]:
 
 @hookimpl
 def aiperf_documents() -> Iterable[DocumentKind]:
-    """Contribute the reader of documents."""
-    yield DocumentKind("load", "Loads on inference servers", "aiperf_load.reader:LoadReader")
+    """Contribute the reader of documents, and their schema."""
+    yield DocumentKind("load", "Loads on inference servers", "aiperf_load.reader:LoadReader",
+                       schema="aiperf_load:schemas/load-1.json")  # fmt: skip

@@ -1,10 +1,16 @@
-"""Times in a queue with one server and Poisson arrivals, in closed form."""
+"""Times in a queue with one server and Poisson arrivals: in closed form, and simulated."""
 
 import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 
+import numpy as np
+from numpy.typing import NDArray
+
 from aiperf_core.errors import UsageError
+
+# Simulated queues begin empty; this many services later they have forgotten that, up to a load of 0.9.
+FORGOTTEN = 2000
 
 
 def _load(rate_per_s: float, service_s: float) -> float:
@@ -54,3 +60,18 @@ def _inverse(below: Callable[[float], float], share: float, first: float) -> flo
         middle = (low + high) / 2
         low, high = (middle, high) if below(middle) < share else (low, middle)
     return high
+
+
+def simulated(
+    rng: np.random.Generator, rate_per_s: float, service_s: float, count: int, *, exponential: bool = False
+) -> NDArray[np.float64]:
+    """The times of requests in a steady M/D/1 system, or M/M/1, in the order of arrival (Lindley, 1952).
+
+    A request waits for the work that is left when it arrives: w' = max(0, w + s - gap).
+    """
+    _load(rate_per_s, service_s)
+    every = count + FORGOTTEN
+    gaps = rng.exponential(1 / rate_per_s, every - 1)
+    services = service_s * (rng.exponential(1.0, every) if exponential else np.ones(every))
+    walk = np.concatenate(([0.0], np.cumsum(services[:-1] - gaps)))
+    return (walk - np.minimum.accumulate(walk) + services)[FORGOTTEN:]

@@ -32,6 +32,9 @@ class Slice:
 class Point:
     """One load and what it showed. Figures are of the counted requests, which arrived after the warm-up.
 
+    What a foreign result does not tell is null, or has a reason in place of a value; in its `spec`, texts are empty and
+    numbers 0.
+
     name: its name within the document, and of its columns of samples.
     spec: what was asked for.
     started: when it began, in ISO 8601.
@@ -74,11 +77,11 @@ class Point:
     latencies: dict[str, dict[str, Figure]]
     goodput_per_s: Figure
     goodput_share: Figure
-    good_tokens_per_s: float
-    input_tokens_per_s: float
+    good_tokens_per_s: float | None
+    input_tokens_per_s: float | None
     output_tokens_per_s: float
     user_tokens_per_s: Figure
-    in_flight: float
+    in_flight: float | None
     residence_s: float | None
     flags: dict[str, int] = field(factory=dict)
     slices: list[Slice] = field(factory=list)

@@ -56,7 +56,7 @@ class Workload:
 class Arrivals:
     """When requests arrive.
 
-    kind: `poisson`, `gamma`, `constant`, `trace` or `closed`.
+    kind: `poisson`, `gamma`, `constant`, `trace` or `closed`; of a foreign result also `at-once` or `unknown`.
     rate_per_s: requests a second; null for a trace and a closed loop.
     burstiness: of `gamma`: the shape of the gaps' distribution. 1 is Poisson, smaller is burstier.
     clients: of `closed`: each sends its next request when the last one ended.

@@ -35,13 +35,14 @@ def tables(result: LoadResult) -> list[Table]:
         found.append(Table("latencies", ("latency", *one.latencies["ttft_s"]), list(_latencies(one))))
         found.append(Table("over time", SLICE_HEADS, list(_slices(one))))
     failures = [
-        (one.name, Kind[kind].name, str(count), MEANINGS[Kind[kind]])
+        (words(one.name), kind, str(count), str(one.counted_outcomes.get(kind, 0)), MEANINGS[Kind[kind]])
         for one in points
         for kind, count in one.outcomes.items()
         if kind != "OK" and kind in Kind.__members__
     ]
     if failures:
-        found.append(Table("requests that did not end well", ("point", "kind", "requests", "meaning"), failures))
+        heads = ("point", "kind", "requests", "counted", "meaning")
+        found.append(Table("requests that did not end well, and those of them after the warm-up", heads, failures))
     return found
 
 
@@ -58,7 +59,7 @@ def _point(one: Point) -> tuple[str, ...]:
     return (
         words(one.name),
         arrivals(one),
-        f"{rate:.4g}" if rate else f"{one.offered_per_s:.4g}",
+        _number(rate or one.offered_per_s, 4),
         str(one.counted),
         str(one.counted_outcomes.get("OK", 0)),
         words(one.state),
@@ -69,7 +70,7 @@ def _point(one: Point) -> tuple[str, ...]:
         time(one.latencies["e2e_s"]["p99"]),
         plain(one.goodput_per_s),
         share(one.goodput_share),
-        f"{one.output_tokens_per_s:.4g}",
+        _number(one.output_tokens_per_s, 4),
         plain(one.user_tokens_per_s),
         NONE if late is None else units.seconds(late).replace(units.MICRO, "u"),
     )
@@ -93,7 +94,7 @@ def time(figure: Figure) -> str:
 
 def plain(figure: Figure) -> str:
     """A figure with its interval."""
-    return NONE if figure.value is None else f"{figure.value:.4g}{_ends(figure, 1.0)}"
+    return NONE if figure.value is None else _number(figure.value, 4) + _ends(figure, 1.0)
 
 
 def share(figure: Figure) -> str:
@@ -104,7 +105,13 @@ def share(figure: Figure) -> str:
 def _ends(figure: Figure, scale: float) -> str:
     if figure.low is None:
         return ""
-    return f" [{figure.low / scale:.3g}, {'?' if figure.high is None else f'{figure.high / scale:.3g}'}]"
+    return f" [{_number(figure.low / scale, 3)}, {'?' if figure.high is None else _number(figure.high / scale, 3)}]"
+
+
+def _number(value: float, digits: int) -> str:
+    """A number with at most this many digits, never with an exponent."""
+    shown = f"{value:.{digits}g}"
+    return units.number(value, digits) if "e" in shown else shown
 
 
 def _latencies(one: Point) -> Iterator[tuple[str, ...]]:
@@ -132,7 +139,7 @@ def notes(result: LoadResult) -> list[str]:
     if result.knee is not None:
         capacity, bend = result.knee.capacity_per_s, result.knee.rate_per_s
         found.append(
-            f"capacity at {result.knee.met:.1%} good requests: {plain(capacity)} requests/s"
+            f"capacity at {units.percent(result.knee.met)} good requests: {plain(capacity)} requests/s"
             + (f" ({capacity.reason})" if capacity.reason else "")
         )
         found.append(f"knee: {plain(bend)} requests/s" + (f" ({bend.reason})" if bend.reason else ""))

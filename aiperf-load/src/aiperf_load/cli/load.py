@@ -2,27 +2,13 @@
 
 import click
 
-COMMANDS = ("run", "sweep", "show", "serve")
+from aiperf_core.cli.lazy_group import LazyGroup
+
+# The subcommands in the order of use, and their files.
+FILES = {"run": "run", "sweep": "sweep", "show": "show", "import": "import_results", "serve": "serve"}
 
 
-class Group(click.Group):
-    """Imports a subcommand when it is called, so that `--help` is quick."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of use."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a subcommand."""
-        import importlib
-
-        if cmd_name not in COMMANDS:
-            return None
-        found: click.Command = importlib.import_module(f"aiperf_load.cli.{cmd_name}").command
-        return found
-
-
-@click.command("load", cls=Group)
+@click.command("load", cls=LazyGroup, modules={name: f"aiperf_load.cli.{file}" for name, file in FILES.items()})
 def load() -> None:
     """Load an inference server, and measure latency and goodput.
 

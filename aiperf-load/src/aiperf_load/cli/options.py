@@ -1,12 +1,13 @@
 """The options that `run` and `sweep` share."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from aiperf_core.cli.measuring import json_option, label_option, out_option
 from aiperf_core.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -44,46 +45,77 @@ def _limits(context: click.Context, param: click.Parameter, value: str | None) -
     return found
 
 
-def _labels(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--label takes NAME=VALUE; got {value!r}.")
-        found[name] = text
-    return found
-
-
 _OPTIONS = (
-    click.option("--model", default="default", show_default=True, help="The model's name in requests."),
-    click.option("--endpoint", type=click.Choice(("completions", "chat")), default="completions", show_default=True),
-    click.option("--duration", callback=_time, default="60s", show_default=True, help="How long requests arrive."),
-    click.option("--warmup", callback=_time, help="Requests of this time are not counted. [default: a tenth]"),
-    click.option("--timeout", callback=_time, default="60s", show_default=True, help="From arrival to end."),
-    click.option("--input-tokens", callback=_tokens, default="128", show_default=True, metavar="N[-M]"),
-    click.option("--output-tokens", callback=_tokens, default="64", show_default=True, metavar="N[-M]"),
-    click.option("--prompt", type=click.Choice(("ids", "words")), help="Token ids, or text. [ids; chat: words]"),
-    click.option("--vocabulary", type=int, default=1000, show_default=True, help="Ids and words are below it."),
-    click.option("--shared-prefix", type=int, default=0, show_default=True, help="Tokens that all prompts begin with."),
+    click.option("--model", default="default", show_default=True, metavar="NAME", help="The model's name in requests."),
+    click.option("--endpoint", type=click.Choice(("completions", "chat")), default="completions", show_default=True,
+                 help="What requests ask for: /v1/completions or /v1/chat/completions."),
+    click.option("--duration", callback=_time, default="60s", show_default=True, metavar="TIME",
+                 help="How long requests arrive, such as 60s or 2min."),
+    click.option("--warmup", callback=_time, metavar="TIME",
+                 help="Requests that arrive in this first part of it are not counted. [default: a tenth]"),
+    click.option("--timeout", callback=_time, default="60s", show_default=True, metavar="TIME",
+                 help="Time limit of a request, from its arrival to its end."),
+    click.option("--input-tokens", callback=_tokens, default="128", show_default=True, metavar="N[-M]",
+                 help="Tokens of a prompt: a number, or a range to draw from."),
+    click.option("--output-tokens", callback=_tokens, default="64", show_default=True, metavar="N[-M]",
+                 help="Tokens of an answer."),
+    click.option("--prompt", type=click.Choice(("ids", "words")),
+                 help="Prompts of token ids or of text. [default: ids; of chat, words]"),
+    click.option("--vocabulary", type=int, default=1000, show_default=True, metavar="COUNT",
+                 help="Number of ids or words to draw prompts from."),
+    click.option("--shared-prefix", type=int, default=0, show_default=True, metavar="TOKENS",
+                 help="Tokens that all prompts begin with."),
     click.option("--natural-stop", is_flag=True, help="Answers may be shorter than --output-tokens."),
-    click.option("--tokenizer", metavar="words|MODULE:FUNCTION", help="Counts the tokens of answers."),
+    click.option("--tokenizer", metavar="words|MODULE:FUNCTION",
+                 help="Count the tokens of answers by this. [default: the server's own count]"),
     click.option("--slo", "limits", callback=_limits, metavar="ttft=200ms,...",
-                 help="Limits of a good request: ttft, tpot, e2e, gap."),
-    click.option("--max-in-flight", "cap", type=int, help="More requests wait, and the wait counts."),
-    click.option("--processes", type=int, default=1, show_default=True, help="Processes of the generator."),
-    click.option("--seed", type=int, default=1, show_default=True, help="Draws arrivals, lengths and prompts."),
-    click.option("--name", default="server", show_default=True, help="The name of the document in the bundle."),
-    click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FOLDER", help="The folder of the bundle."),
-    click.option("--label", "labels", multiple=True, callback=_labels, metavar="NAME=VALUE", help="A label of it."),
-    click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Curves as .svg, .png or .pdf."),
-    click.option("--csv", "csv_file", type=click.Path(path_type=Path), metavar="FILE", help="The points as CSV."),
-    click.option("--json", "as_json", is_flag=True, help="Print the document as JSON."),
+                 help="Limits of a good request: ttft (first token), tpot (each further token), e2e (all of it), gap "
+                 "(between two tokens)."),
+    click.option("--max-in-flight", "cap", type=int, metavar="COUNT",
+                 help="Requests beyond this number wait; the wait counts. [default: no limit]"),
+    click.option("--processes", type=int, default=1, show_default=True, metavar="COUNT",
+                 help="Processes that send requests."),
+    click.option("--seed", type=int, default=1, show_default=True, metavar="NUMBER",
+                 help="Seed of arrivals, lengths and prompts."),
 )  # fmt: skip
+_BUNDLE = (
+    click.option(
+        "--name", default="server", show_default=True, metavar="NAME", help="Name of the document in the bundle."
+    ),
+    out_option("bundle", "a new folder in artifacts/runs"),
+    label_option,
+)
+_OUTPUTS = (
+    click.option(
+        "--picture",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Draw the curves: an .svg, .png or .pdf file.",
+    ),
+    click.option(
+        "--csv", "csv_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write the points as CSV."
+    ),
+    json_option("the document as JSON"),
+)
 
 
 def load_options(command: Command) -> Command:
-    """Add the options of a load."""
-    for option in reversed(_OPTIONS):
+    """Add the options of a load, of its bundle and of its outputs."""
+    return _added((*_OPTIONS, *_BUNDLE, *_OUTPUTS), command)
+
+
+def bundle_options(command: Command) -> Command:
+    """Add the options of a bundle and of outputs."""
+    return _added((*_BUNDLE, *_OUTPUTS), command)
+
+
+def output_options(command: Command) -> Command:
+    """Add the options of outputs."""
+    return _added(_OUTPUTS, command)
+
+
+def _added(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+    for option in reversed(options):
         command = option(command)
     return command
 

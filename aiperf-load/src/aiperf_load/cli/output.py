@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiperf_core.cli.tables import print_table
+from aiperf_core.cli.tables import print_table, print_text
 from aiperf_core.errors import AiperfError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def show(
     if found:
         click.echo("")
     for note in found:
-        click.echo(f"note: {note}")
+        print_text(f"note: {note}")
 
 
 def as_csv(result: "LoadResult") -> str:

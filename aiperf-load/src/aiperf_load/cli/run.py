@@ -12,7 +12,7 @@ from aiperf_load.cli.options import load_options
 
 @click.command("run")
 @click.argument("url")
-@click.option("--rate", type=float, help="Requests a second.")
+@click.option("--rate", type=float, metavar="RATE", help="Requests a second.")
 @click.option(
     "--arrivals", "kind", default="poisson", show_default=True, metavar="KIND",
     help="poisson, gamma:BURSTINESS, constant, trace:FILE, or closed:CLIENTS.",
@@ -24,6 +24,11 @@ def command(plugins: Plugins, /, url: str, rate: float | None, kind: str, **give
 
     Exit code 3: the generator was late, so the figures are not trusted. Exit code 1: the server cannot be used, or no
     request ended well. Ctrl-C keeps what was measured, exit code 130.
+
+    \b
+    Examples:
+      aiperf load run http://127.0.0.1:8000 --rate 4 --duration 30s
+      aiperf load run http://127.0.0.1:8000 --arrivals closed:8 --slo ttft=200ms
     """
     from aiperf_load.cli.options import spec_of
     from aiperf_load.cli.output import begin, end

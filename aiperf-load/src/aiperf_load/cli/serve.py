@@ -18,15 +18,30 @@ def _ready(url: str) -> None:
 
 
 @command.command("clockwork")
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 takes a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    metavar="PORT",
+    help="0 takes a free port.",
+)
 @click.option("--service", default="deterministic:10ms", show_default=True, metavar="KIND:TIME",
-              help="deterministic or exponential, with the mean.")  # fmt: skip
-@click.option("--servers", type=int, default=1, show_default=True, help="Requests that are served at once.")
-@click.option("--gap", default="0ms", show_default=True, help="Between tokens after the first.")
+              help="Service time: deterministic or exponential, with its mean.")  # fmt: skip
+@click.option(
+    "--servers", type=int, default=1, show_default=True, metavar="COUNT", help="Requests that are served at once."
+)
+@click.option("--gap", default="0ms", show_default=True, metavar="TIME", help="Time between tokens after the first.")
 @click.option("--stall", metavar="AT:TIME", help="Serve nothing for TIME, AT after the first request.")
-@click.option("--fault", "faults", multiple=True, metavar="KIND:EVERY", help="Every how many requests a fault comes.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Draws service times.")
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="KIND:EVERY",
+    help="A fault in every EVERYth request, such as cut:10. May be repeated.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="NUMBER", help="Seed of service times.")
 def clockwork(
     host: str, port: int, service: str, servers: int, gap: str, stall: str | None, faults: tuple[str, ...], seed: int
 ) -> None:
@@ -34,7 +49,11 @@ def clockwork(
 
     It can stall, and fail on request.
 
-    Faults: cut, malformed, hang, early, wrong-usage, error, 429, 500, 404, redirect, html, gzip, huge, endless.
+    Faults: cut, malformed, hang, pause, early, wrong-usage, error, 429, 500, 404, redirect, html, gzip, huge, endless.
+
+    \b
+    Examples:
+      aiperf load serve clockwork --service exponential:20ms --servers 4
     """
     from aiperf_load.servers.clockwork import Clockwork
     from aiperf_load.servers.serve import run
@@ -55,12 +74,23 @@ def clockwork(
 
 
 @command.command("tiny")
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 takes a free one.")
-@click.option("--rows", type=int, default=8, show_default=True, help="Requests in a batch.")
-@click.option("--room", type=int, default=512, show_default=True, help="Tokens of a request, prompt and answer.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Draws the weights.")
-@click.option("--threads", type=int, default=1, show_default=True, help="Processor threads of the model.")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    metavar="PORT",
+    help="0 takes a free port.",
+)
+@click.option("--rows", type=int, default=8, show_default=True, metavar="COUNT", help="Requests in a batch.")
+@click.option(
+    "--room", type=int, default=512, show_default=True, metavar="TOKENS", help="Tokens of a request, prompt and answer."
+)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="NUMBER", help="Seed of the weights.")
+@click.option(
+    "--threads", type=int, default=1, show_default=True, metavar="COUNT", help="Processor threads of the model."
+)
 def tiny(host: str, port: int, rows: int, room: int, seed: int, threads: int) -> None:
     """Serve a small transformer with continuous batching.
 

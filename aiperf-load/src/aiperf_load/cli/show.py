@@ -7,6 +7,7 @@ import click
 
 from aiperf_core.cli.bundles import BUNDLE, verified
 from aiperf_core.errors import AiperfError
+from aiperf_load.cli.options import output_options
 
 if TYPE_CHECKING:
     from aiperf_core.results.address import Address
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
 
 @click.command("show")
 @click.argument("what", type=BUNDLE, metavar="BUNDLE")
-@click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="Curves as .svg, .png or .pdf.")
-@click.option("--csv", "csv_file", type=click.Path(path_type=Path), metavar="FILE", help="The points as CSV.")
-@click.option("--json", "as_json", is_flag=True, help="Print the document as JSON.")
+@output_options
 @verified("what", samples=lambda _: False)
 def command(what: "Address", picture: Path | None, csv_file: Path | None, as_json: bool) -> None:
     """Show the loads of a bundle.

@@ -11,11 +11,27 @@ from aiperf_load.cli.options import load_options
 
 @click.command("sweep")
 @click.argument("url")
-@click.option("--from", "low", type=float, required=True, help="The lowest rate, requests a second.")
-@click.option("--to", "high", type=float, required=True, help="The highest rate.")
-@click.option("--factor", type=float, default=2.0, show_default=True, help="Between two rising rates.")
-@click.option("--met", type=float, default=0.99, show_default=True, help="The share of good requests to reach.")
-@click.option("--precision", type=float, default=0.05, show_default=True, help="Relative width that ends the search.")
+@click.option("--from", "low", type=float, required=True, metavar="RATE", help="The lowest rate, requests a second.")
+@click.option("--to", "high", type=float, required=True, metavar="RATE", help="The highest rate.")
+@click.option(
+    "--factor", type=float, default=2.0, show_default=True, metavar="FACTOR", help="Ratio of a rate to the one before."
+)
+@click.option(
+    "--met",
+    type=float,
+    default=0.99,
+    show_default=True,
+    metavar="SHARE",
+    help="Share of good requests that a served rate reaches.",
+)
+@click.option(
+    "--precision",
+    type=float,
+    default=0.05,
+    show_default=True,
+    metavar="FRACTION",
+    help="Relative width that ends the search.",
+)
 @click.option("--arrivals", "kind", default="poisson", show_default=True, metavar="KIND",
               help="poisson, gamma:BURSTINESS or constant.")  # fmt: skip
 @load_options
@@ -26,9 +42,14 @@ def command(
 ) -> int:  # fmt: skip
     """Load the server at URL at rising rates, and find its capacity.
 
-    After the first rate that it cannot serve in time, the highest that it can is searched for.
+    Rates rise by --factor until a rate is not served. Bisection then finds the highest rate that is served.
 
     A rate is served when the share of requests within all limits of --slo is at least --met.
+
+    \b
+    Examples:
+      aiperf load sweep http://127.0.0.1:8000 --from 1 --to 64 \\
+          --slo ttft=200ms,tpot=50ms
     """
     from aiperf_load.cli.options import spec_of
     from aiperf_load.cli.output import begin, end

@@ -22,6 +22,7 @@ from aiperf_load.timer import Timer
 VOCABULARY = 100_000
 SERVICES = ("deterministic", "exponential")
 HUGE = 4 << 20
+PAUSE_S = 1.5
 
 
 @frozen(kw_only=True)
@@ -45,8 +46,10 @@ class Clockwork:
     seed: int = 1
 
     def __attrs_post_init__(self) -> None:
-        if self.service not in SERVICES or self.service_s < 0 or self.gap_s < 0 or self.servers < 1 or self.stall_s < 0:
-            raise UsageError(f"a service is {' or '.join(SERVICES)} with times from 0 and servers from 1; got {self}.")
+        if self.service not in SERVICES:
+            raise UsageError(f"--service takes {' or '.join(SERVICES)} and the mean time, as in exponential:20ms.")
+        if self.servers < 1:
+            raise UsageError(f"--servers takes a number from 1; got {self.servers}.")
         for name, every in self.faults.items():
             if name not in FAULTS or every < 1:
                 raise UsageError(f"{name!r} every {every} requests is no fault; known are {', '.join(FAULTS)}, from 1.")
@@ -87,8 +90,8 @@ class Handler:
     def application(self) -> web.Application:
         """The web application."""
         application = web.Application(client_max_size=64 << 20)
-        application.router.add_post("/v1/completions", lambda request: self.answer(request, chat=False))
-        application.router.add_post("/v1/chat/completions", lambda request: self.answer(request, chat=True))
+        application.router.add_post("/v1/completions", self._completion)
+        application.router.add_post("/v1/chat/completions", self._chat)
         application.router.add_get("/stats", self._stats)
         application.on_startup.append(self._started)
         application.on_cleanup.append(self._ended)
@@ -101,6 +104,12 @@ class Handler:
 
     async def _ended(self, _: web.Application) -> None:
         self._timer.__exit__()
+
+    async def _completion(self, request: web.Request) -> web.StreamResponse:
+        return await self.answer(request, chat=False)
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        return await self.answer(request, chat=True)
 
     async def _stats(self, _: web.Request) -> web.Response:
         return web.json_response(dict(self.seen))
@@ -122,9 +131,12 @@ class Handler:
 
     async def whole(
         self, request: web.Request, asked: protocol.Asked, arrival_s: float, *,
-        give: int | None = None, told: int | None = None, instead: bytes | None = None,
+        give: int | None = None, told: int | None = None, instead: bytes | None = None, pause_s: float = 0.0,
     ) -> web.StreamResponse:  # fmt: skip
-        """A stream of `give` tokens, and `instead` in place of its end, where they are given."""
+        """A stream of `give` tokens, and `instead` in place of its end, where they are given.
+
+        pause_s: after the first token, in addition to the gap.
+        """
         due_s = self._queue.ends(arrival_s)
         response = protocol.stream()
         await self._timer.until(due_s)
@@ -132,7 +144,7 @@ class Handler:
         count = asked.tokens if give is None else give
         for number in range(count):
             if number:
-                due_s += self.what.gap_s
+                due_s += self.what.gap_s + (pause_s if number == 1 else 0.0)
                 await self._timer.until(due_s)
             one = protocol.token(number % VOCABULARY, number, chat=asked.chat, last=number == asked.tokens - 1)
             await response.write(protocol.event(one))
@@ -168,6 +180,10 @@ async def _hang(handler: Handler, request: web.Request, asked: protocol.Asked, a
     while request.transport is not None and not request.transport.is_closing():
         await asyncio.sleep(0.05)
     return response
+
+
+async def _pause(handler: Handler, request: web.Request, asked: protocol.Asked, arrival_s: float) -> web.StreamResponse:
+    return await handler.whole(request, asked, arrival_s, pause_s=PAUSE_S)
 
 
 async def _early(handler: Handler, request: web.Request, asked: protocol.Asked, arrival_s: float) -> web.StreamResponse:
@@ -239,6 +255,7 @@ FAULTS: dict[str, Fault] = {
     "cut": _cut,
     "malformed": _malformed,
     "hang": _hang,
+    "pause": _pause,
     "early": _early,
     "wrong-usage": _wrong_usage,
     "error": _error_event,

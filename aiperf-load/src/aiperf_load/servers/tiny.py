@@ -56,8 +56,8 @@ class Handler:
     def application(self) -> web.Application:
         """The web application."""
         application = web.Application(client_max_size=64 << 20)
-        application.router.add_post("/v1/completions", lambda request: self.answer(request, chat=False))
-        application.router.add_post("/v1/chat/completions", lambda request: self.answer(request, chat=True))
+        application.router.add_post("/v1/completions", self._completion)
+        application.router.add_post("/v1/chat/completions", self._chat)
         application.router.add_get("/stats", self._stats)
         application.cleanup_ctx.append(self._engine_runs)
         return application
@@ -68,6 +68,12 @@ class Handler:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         self._thread.shutdown()
+
+    async def _completion(self, request: web.Request) -> web.StreamResponse:
+        return await self.answer(request, chat=False)
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        return await self.answer(request, chat=True)
 
     async def _stats(self, _: web.Request) -> web.Response:
         return web.json_response(dict(self.seen))

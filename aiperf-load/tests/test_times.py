@@ -1,0 +1,80 @@
+"""The times that a load measures, against what is known. Short versions of `benchmarks/load_generator.py`."""
+
+import os
+import runpy
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.quiet
+
+SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "load_generator.py"))
+
+
+def test_a_queue_has_the_percentiles_of_its_closed_form(despite_stalls):
+    with SCRIPT["server"]("--service", f"deterministic:{SCRIPT['SERVICE_S']}") as url:
+
+        def check():
+            found = SCRIPT["queue"](url, 0.8, 68.0)
+            assert [one.name for one in found] == ["p50", "p99"]
+            for one in found:
+                assert one.requests >= 1000
+                # The closed form, which the arrivals alone meet within 0.5 %.
+                assert abs(one.off) <= SCRIPT["WITHIN"], one
+
+        despite_stalls(check)
+
+
+def test_a_stall_is_in_the_percentile_and_the_control_misses_it(despite_stalls):
+    def check():
+        found = SCRIPT["stall"](3.0, 0.8, 1.0)
+
+        def shows_it(p99):
+            return abs(p99 / found.exact - 1) <= SCRIPT["WITHIN"]
+
+        assert found.exact > 0.9
+        assert shows_it(found.ours), found
+        # Counted from sending, one request of 300 has the whole stall, and the p99 nothing of it.
+        assert not shows_it(found.control), found
+        assert found.control < 0.1 * found.exact
+
+    despite_stalls(check)
+
+
+def test_ten_thousand_events_a_second_leave_the_generator_on_time(despite_stalls):
+    def check():
+        found = SCRIPT["events"](4.0)
+        assert set(found.outcomes) == {"OK"}
+        assert found.per_s == pytest.approx(SCRIPT["EVENTS_PER_S"], rel=0.15)
+        assert found.lateness_p99_s <= SCRIPT["LATE_S"], found
+
+    despite_stalls(check)
+
+
+def test_a_failure_without_a_stall_counts_at_once_and_one_in_a_stall_is_measured_again(despite_stalls):
+    tries = []
+
+    def check(stalls):
+        tries.append(stalls)
+        if stalls:
+            # The witness is the newest child of this thread. What stops it is a stall to it.
+            witness = int(Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()[-1])
+            time.sleep(0.5)
+            os.kill(witness, signal.SIGSTOP)
+            time.sleep(0.1)
+            os.kill(witness, signal.SIGCONT)
+            time.sleep(0.1)
+        assert tries == [True, True]
+
+    with pytest.raises(AssertionError):
+        despite_stalls(check, False)
+    assert tries == [False]
+    tries.clear()
+    despite_stalls(check, True)
+    assert tries == [True, True]
+    with pytest.raises(AssertionError):
+        despite_stalls(check, True)
+    assert tries == [True] * 7
