@@ -1,0 +1,1 @@
+"""Suites of benchmarks on many machines, by engines that others maintain."""

@@ -1,0 +1,1 @@
+"""The subcommands of `aiperf fleet`, one file each."""

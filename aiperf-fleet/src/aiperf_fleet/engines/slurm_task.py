@@ -1,0 +1,28 @@
+"""What a job of Slurm runs on its node: the command of a task. submitit imports this module there."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from aiperf_core.fleet import MACHINE_VARIABLE, RESULT_VARIABLE
+from aiperf_core.results import atomic
+
+
+def run_task(command: list[str], environment: dict[str, str], result: str, task_id: str) -> int:
+    """Run a command, and keep its exit code and the node's name beside its log, in the shared folder."""
+    from aiperf_fleet.machine import end_with_parent
+
+    machine = os.environ.get("SLURMD_NODENAME", "")
+    folder = Path(result).parent
+    with open(folder / f"{task_id}.log", "wb") as log:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **environment, RESULT_VARIABLE: result, MACHINE_VARIABLE: machine},
+            check=False,
+            preexec_fn=end_with_parent,
+        )
+    atomic.write(folder / f"{task_id}.exit", f"{done.returncode} {machine}".encode())
+    return done.returncode
