@@ -40,7 +40,7 @@ def test_pitfalls_for_people() -> None:
     result = ch01("pitfalls", "--device", "cpu", "--samples", "3", "--size", "8")
     lines = result.stdout.splitlines()
     assert lines[0] == "8 x 8 matrix product in float32 on cpu, 3 calls a way"
-    assert lines[2].split()[:4] == ["WAY", "MEDIAN", "MEAN", "SPREAD"]
+    assert lines[2].split()[:4] == ["way", "median", "mean", "spread"]
     assert " 1.00x " in next(line for line in lines if line.startswith("cold "))
 
 
@@ -101,8 +101,14 @@ def test_goodput_counts_units_energy_and_price(bundle: Path) -> None:
 
 def test_goodput_for_people(bundle: Path) -> None:
     lines = ch01("goodput-report", str(bundle), "--price-per-hour", "3.6").stdout.splitlines()
-    assert lines[0].startswith("RESULT")
+    assert lines[0].startswith("result")
     assert lines[2].split() == ["ch01.batch_size:batch_4", "256", "k", "items", "25", "%", "5.86", "mJ", "0.00391"]
+
+
+def test_goodput_of_rows_without_a_trusted_time(bundle: Path) -> None:
+    found = ch01("goodput-report", f"{bundle}:acme.gone:coalesced")
+    assert found.stdout == ""
+    assert f"'{bundle}:acme.gone:coalesced' has no row with a trusted wall-clock time. Run more" in found.stderr
 
 
 def test_a_price_needs_a_price() -> None:

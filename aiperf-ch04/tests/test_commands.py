@@ -54,9 +54,9 @@ def test_comm_sweep_times_every_collective() -> None:
 def test_comm_sweep_as_a_table() -> None:
     result = invoke("comm-sweep", "--device", "cpu", "--max-bytes", "1024", "--collective", "send_recv")
     assert [line.split()[0] for line in result.output.splitlines() if line] == [
-        "COLLECTIVE",
+        "collective",
         "send_recv",
-        "COLLECTIVE",
+        "collective",
         "send_recv",
     ]
 
@@ -150,7 +150,10 @@ def test_plan_counts_bytes_and_seconds_as_its_formulas_say() -> None:
 def test_plan_says_what_the_smallest_split_needs() -> None:
     result = invoke("plan", *MODEL, *RATES, "--gpus", "1", "--memory", "1e9")
     assert str(result.exception) == (
-        "no split over 1 GPUs of 1.0 GB fits: the smallest needs 17.1 GB on each. Take more GPUs (--gpus) or a smaller "
+        "no split over 1 GPU of 1.0 GB fits: the smallest needs 17.1 GB on each. Take more GPUs (--gpus) or a smaller "
         "micro-batch"
     )
-    assert "DATA" in invoke("plan", *MODEL, *RATES, "--gpus", "1").output
+    assert "data" in invoke("plan", *MODEL, *RATES, "--gpus", "1").output
+    assert "nan is not a finite number" in str(
+        invoke("plan", *MODEL, *RATES, "--gpus", "1", "--memory", "nan").exception
+    )

@@ -204,7 +204,7 @@ def test_lines_that_hold_no_document(tmp_path: Path) -> None:
         with pytest.raises(AiperfError) as caught:
             report(path, "text", "words", 2, 4)
         assert str(caught.value) == message
-    with pytest.raises(UsageError, match="cannot be read: .*No such file"):
+    with pytest.raises(UsageError, match="cannot read .*: No such file"):
         report(tmp_path / "none.jsonl", "text", "words", 2, 4)
 
 

@@ -77,7 +77,7 @@ def test_widths_fails_for_a_broken_promise(monkeypatch: pytest.MonkeyPatch) -> N
     result = invoke("widths", "ch07.vectorized_copy")
     assert result.return_value == 1
     head, *rows = result.output.splitlines()
-    assert head.split() == ["TARGET", "KERNEL", "INSTRUCTIONS", "MISSING"]
+    assert head.split() == ["target", "kernel", "instructions", "missing"]
     (broken,) = (row for row in rows if row.endswith(" LDG.128") and row.split()[1] == "scalar")
     assert broken.startswith("ch07.vectorized_copy  scalar")
 

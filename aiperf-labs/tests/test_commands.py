@@ -88,7 +88,7 @@ def test_a_technique_is_proven_where_a_result_is_stored(acme: Path, tmp_path: Pa
     (acme / "expectations" / "nvidia-h200-x1.json").rename(acme / "expectations" / f"{HOST}.json")
     (acme / "expectations" / "broken.json").write_text("{")
     shown = invoke(techniques, "--in", str(tmp_path / "none"), targets=targets).stdout.splitlines()
-    assert shown[0].split() == ["ID", "STATE", "CHAPTER", "TECHNIQUE", "TARGETS"]
+    assert shown[0].split() == ["ID", "state", "chapter", "technique", "targets"]
     assert "proven here  ch07     coalesced access" in shown[14]
     assert shown[-1] == "144 techniques: 1 proven here, 0 proven elsewhere, 143 not yet"
     chosen = invoke(techniques, "--state", "proven-here", "--in", str(tmp_path / "none"), targets=targets).stdout
@@ -116,7 +116,7 @@ def test_bundles_prove_only_what_is_believed() -> None:
 
 def test_the_key_of_this_machine_is_that_of_expectations_files() -> None:
     from aiperf_core.harness.run.manifest import machine
-    from aiperf_core.stats.expectations import hardware_key
+    from aiperf_core.results.hardware import hardware_key
 
     assert hardware_key(machine(), "cpu", {}) in results.keys_here()
 
@@ -160,12 +160,14 @@ def test_a_ladder_has_steps_and_what_each_is_worth() -> None:
 
 
 def test_an_unknown_lab_and_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert invoke(labs).stdout == "No labs are installed. Get some: pip install aiperf-labs\n"
+    assert (
+        invoke(labs).stdout == "No labs are installed. Get some, in a clone of aiperf: pip install -e ./aiperf-labs\n"
+    )
     found = invoke(labs, "bread", targets=(target("lab-toast"),))
     assert str(found.exception) == "'bread' is neither a lab nor a target of one. The labs: toast"
     monkeypatch.setattr("aiperf_core.loading.load_benchmark", lambda _: bench())
     assert invoke(labs, targets=(target("lab-toast"),)).stdout == (
-        "LAB    TARGET       STEPS     SUMMARY\ntoast  acme.gather  3 on cpu  A line\n"
+        "lab    target       steps     summary\ntoast  acme.gather  3 on cpu  A line\n"
     )
     shown = invoke(labs, "toast", "--in", "/nowhere", targets=(target("lab-toast"),)).stdout.splitlines()
     assert shown[0] == "acme.gather on cpu: no stored result"

@@ -8,6 +8,7 @@ from attrs import asdict
 
 from aiperf_core import units
 from aiperf_core.cli.bundles import ADDRESS, verified
+from aiperf_core.cli.measuring import FiniteRange
 from aiperf_core.cli.screen import consoles
 from aiperf_core.cli.tables import print_table
 from aiperf_core.plugins import Plugins
@@ -27,8 +28,21 @@ def ch01() -> None:
 
 @ch01.command("pitfalls")
 @DEVICE
-@click.option("--samples", type=click.IntRange(min=3), default=50, show_default=True, help="Calls timed in each way.")
-@click.option("-s", "--size", type=AT_LEAST_ONE, help="Rows of the square matrices. [default: 2048 on a GPU, else 512]")
+@click.option(
+    "--samples",
+    type=click.IntRange(min=3),
+    default=50,
+    show_default=True,
+    metavar="COUNT",
+    help="Calls timed in each way.",
+)
+@click.option(
+    "-s",
+    "--size",
+    type=AT_LEAST_ONE,
+    metavar="ROWS",
+    help="Rows of the square matrices. [default: 2048 on a GPU, else 512]",
+)
 @JSON
 def pitfalls(device: str | None, samples: int, size: int | None, as_json: bool) -> None:
     """Time one matrix product in several common ways.
@@ -54,8 +68,8 @@ def pitfalls(device: str | None, samples: int, size: int | None, as_json: bool) 
         )
         for one in found.ways
     ]
-    _table(("WAY", "MEDIAN", "MEAN", "SPREAD", "OF COLD", "WHAT IS TIMED"), rows)
-    _say("\nSPREAD is the distance of the quartiles, as a part of the median.\n")
+    _table(("way", "median", "mean", "spread", "of cold", "what is timed"), rows)
+    _say("\nspread: the distance of the quartiles, as a part of the median.\n")
 
 
 def _way(one: Any) -> dict[str, Any]:
@@ -64,8 +78,13 @@ def _way(one: Any) -> dict[str, Any]:
 
 @ch01.command("goodput-report")
 @click.argument("bundle", type=ADDRESS, metavar="BUNDLE[:TARGET]")
-@click.option("--price-per-hour", type=click.FloatRange(min=0), help="What an hour of this machine costs.")
-@click.option("--price-per-kwh", type=click.FloatRange(min=0), help="What a kilowatt hour costs, in the same currency.")
+@click.option("--price-per-hour", type=FiniteRange(min=0), metavar="PRICE", help="What an hour of this machine costs.")
+@click.option(
+    "--price-per-kwh",
+    type=FiniteRange(min=0),
+    metavar="PRICE",
+    help="What a kilowatt hour costs, in the same currency.",
+)
 @JSON
 @verified("bundle")
 @click.pass_obj
@@ -95,15 +114,24 @@ def goodput_report(
         )
         for one in found
     ]
-    _table(("RESULT", "A SECOND", "UNIT", "GOODPUT", "ENERGY A UNIT", "PRICE A MILLION"), rows)
+    _table(("result", "a second", "unit", "goodput", "energy a unit", "price a million"), rows)
 
 
 @ch01.command("scaling")
 @DEVICE
 @click.option("--ranks", default="1,2,4", show_default=True, metavar="N,N,...", help="Processes, one a GPU.")
-@click.option("--width", type=AT_LEAST_ONE, help="Of the layers. [default: 4096 on GPUs, else 512]")
-@click.option("--samples", type=AT_LEAST_ONE, help="A rank's in weak scaling. [default: 512 on GPUs, else 64]")
-@click.option("--steps", type=click.IntRange(min=3), default=30, show_default=True, help="Steps that are timed.")
+@click.option(
+    "--width", type=AT_LEAST_ONE, metavar="NUMBER", help="Width of the layers. [default: 4096 on GPUs, else 512]"
+)
+@click.option(
+    "--samples",
+    type=AT_LEAST_ONE,
+    metavar="COUNT",
+    help="Samples of a rank in weak scaling. [default: 512 on GPUs, else 64]",
+)
+@click.option(
+    "--steps", type=click.IntRange(min=3), default=30, show_default=True, metavar="COUNT", help="Steps that are timed."
+)
 @JSON
 def scaling(device: str | None, ranks: str, width: int | None, samples: int | None, steps: int, as_json: bool) -> None:
     """Show how data-parallel training scales, weak and strong.
@@ -126,11 +154,11 @@ def scaling(device: str | None, ranks: str, width: int | None, samples: int | No
             one.samples_per_rank,
             units.seconds(one.step_s),
             units.rate(one.samples_per_s, ""),
-            f"{one.efficiency:.0%}",
+            units.percent(one.efficiency),
         )
         for one in found.points
     ]
-    _table(("SCALING", "RANKS", "SAMPLES A RANK", "STEP", "SAMPLES A SECOND", "EFFICIENCY"), rows)
+    _table(("scaling", "ranks", "samples a rank", "step", "samples a second", "efficiency"), rows)
     for reason in found.left_out:
         _say(f"left out: {reason}\n")
 

@@ -46,14 +46,19 @@ class Useful:
 
 
 def report(address: Address, plugins: Plugins, prices: Prices) -> list[Useful]:
-    """The useful work of every trusted row of a bundle, or of a part of it."""
-    return [
+    """The useful work of every trusted row of a bundle, or of a part of it. Raises AiperfError if there is none."""
+    found = [
         _useful(result, row, items, prices)
         for result in address.outlines()
         for items in (_items_of(result, plugins),)
         for row in result.rows
         if row.wall_s is not None
     ]
+    if not found:
+        raise AiperfError(
+            f"'{address}' has no row with a trusted wall-clock time. Run more targets: aiperf run PATTERN"
+        )
+    return found
 
 
 def _useful(result: TargetResult, row: Row, items: float, prices: Prices) -> Useful:

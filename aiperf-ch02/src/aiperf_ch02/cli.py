@@ -47,7 +47,7 @@ def topology(as_json: bool) -> None:
             (one.index, one.name, one.bus_id, one.nvlinks, "unknown" if one.node is None else one.node, one.cpus)
             for one in found.gpus
         ]
-        print_table(("GPU", "NAME", "PCI ADDRESS", "NVLINKS", "NUMA NODE", "NEAR CPUS"), rows)
+        print_table(("GPU", "name", "PCI address", "NVLinks", "NUMA node", "near CPUs"), rows)
     if found.pairs:
         click.echo()
         short = {(one.source, one.target): one.short for one in found.pairs}
@@ -59,7 +59,7 @@ def topology(as_json: bool) -> None:
             (f"{one.source} to {one.target}", _path(one.nvlinks, one.through_switch), one.pcie, ACCESS[one.peer_access])
             for one in found.pairs
         ]
-        print_table(("PAIR", "NVLINK", "PCIE", "PEER ACCESS"), paths)
+        print_table(("pair", "NVLink", "PCIe", "peer access"), paths)
     if found.missing:
         click.echo(("\n" if found.gpus else "") + found.missing)
 

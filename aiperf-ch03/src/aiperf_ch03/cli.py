@@ -43,7 +43,9 @@ def container_audit(as_json: bool) -> None:
 
 
 @ch03.command("bind", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--node", type=click.IntRange(min=0), help="Run on the CPUs of this NUMA node, with its memory.")
+@click.option(
+    "--node", type=click.IntRange(min=0), metavar="NUMBER", help="Run on the CPUs of this NUMA node, with its memory."
+)
 @click.option("--cpus", metavar="LIST", help="Run on these CPUs, such as 0-3,8.")
 @click.option(
     "--memory",

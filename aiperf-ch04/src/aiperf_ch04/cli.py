@@ -6,6 +6,10 @@ from typing import Any
 import click
 from attrs import asdict
 
+from aiperf_core import units
+from aiperf_core.cli.measuring import FiniteRange
+from aiperf_core.cli.tables import print_table
+
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object, in SI units.")
 DEVICE = click.option(
@@ -14,7 +18,14 @@ DEVICE = click.option(
     type=click.Choice(("cpu", "cuda")),
     help="Device to measure. [default: GPUs, if there are any]",
 )
-RANKS = click.option("--ranks", type=click.IntRange(min=2), default=2, show_default=True, help="How many; one a GPU.")
+RANKS = click.option(
+    "--ranks",
+    type=click.IntRange(min=2),
+    default=2,
+    show_default=True,
+    metavar="COUNT",
+    help="Number of ranks, one on each GPU.",
+)
 
 
 @click.group("ch04", context_settings={"help_option_names": ["-h", "--help"]})
@@ -34,7 +45,10 @@ def ch04() -> None:
     help=f"Only this: {', '.join(COLLECTIVES)}. May be repeated.",
 )
 @click.option(
-    "--max-bytes", type=click.IntRange(min=1024), help="The largest message. [default: 4 MiB, 256 MiB on GPUs]"
+    "--max-bytes",
+    type=click.IntRange(min=1024),
+    metavar="BYTES",
+    help="The largest message. [default: 4 MiB, 256 MiB on GPUs]",
 )
 @JSON
 def comm_sweep(device: str | None, ranks: int, names: tuple[str, ...], max_bytes: int | None, as_json: bool) -> None:
@@ -50,15 +64,28 @@ def comm_sweep(device: str | None, ranks: int, names: tuple[str, ...], max_bytes
     if as_json:
         _print_json({"ranks": ranks, "points": [asdict(one) for one in points], "fits": [asdict(one) for one in fits]})
         return
-    click.echo(f"{'COLLECTIVE':<16}{'BYTES':>12}{'TIME us':>12}{'ALG GB/s':>12}{'BUS GB/s':>12}")
-    for one in points:
-        rates = f"{one.alg_bytes_per_s / 1e9:>12.3f}{one.bus_bytes_per_s / 1e9:>12.3f}"
-        click.echo(f"{one.collective:<16}{one.message_bytes:>12,}{one.time_s * 1e6:>12.1f}{rates}")
-    click.echo(f"\n{'COLLECTIVE':<16}{'ALPHA us':>12}{'RATE GB/s':>12}{'WORST ERROR':>14}")
-    for fitted in fits:
-        rate = f"{fitted.bytes_per_s / 1e9:.3f}" if fitted.bytes_per_s else "none"
-        error = f"{fitted.worst_relative_error:.0%}"
-        click.echo(f"{fitted.collective:<16}{fitted.alpha_s * 1e6:>12.1f}{rate:>12}{error:>14}")
+    rows = [
+        (
+            one.collective,
+            units.size(one.message_bytes),
+            units.seconds(one.time_s),
+            units.rate(one.alg_bytes_per_s, "B/s"),
+            units.rate(one.bus_bytes_per_s, "B/s"),
+        )
+        for one in points
+    ]
+    print_table(("collective", "message", "time", "ALG", "BUS"), rows)
+    click.echo()
+    models = [
+        (
+            one.collective,
+            units.seconds(one.alpha_s),
+            units.rate(one.bytes_per_s, "B/s") if one.bytes_per_s else "-",
+            units.percent(one.worst_relative_error),
+        )
+        for one in fits
+    ]
+    print_table(("collective", "ALPHA", "RATE", "worst error"), models)
 
 
 @ch04.command("nccl-env")
@@ -92,15 +119,26 @@ def comm_init(device: str | None, ranks: int, as_json: bool) -> None:
         _print_json({"backend": backend, "ranks": ranks, "steps": [asdict(one) for one in steps]})
         return
     click.echo(f"{backend}, {ranks} ranks\n")
-    for one in steps:
-        click.echo(f"{one.name:<20}{one.time_s * 1e3:>12.3f} ms")
+    print_table(("step", "time"), [(one.name, units.seconds(one.time_s)) for one in steps])
 
 
 @ch04.command("straggler")
 @DEVICE
 @RANKS
-@click.option("--slow", type=click.IntRange(min=0), help="Slow this rank down, to see what a straggler looks like.")
-@click.option("--slow-by-ms", type=click.FloatRange(min=0), default=20.0, show_default=True, help="With --slow.")
+@click.option(
+    "--slow",
+    type=click.IntRange(min=0),
+    metavar="RANK",
+    help="Slow this rank down, to see what a straggler looks like.",
+)
+@click.option(
+    "--slow-by-ms",
+    type=FiniteRange(min=0),
+    default=20.0,
+    show_default=True,
+    metavar="MILLISECONDS",
+    help="How much --slow adds to each step.",
+)
 @JSON
 def straggler(device: str | None, ranks: int, slow: int | None, slow_by_ms: float, as_json: bool) -> None:
     """Find the rank for which the others wait.
@@ -114,10 +152,11 @@ def straggler(device: str | None, ranks: int, slow: int | None, slow_by_ms: floa
     if as_json:
         _print_json({"ranks": [asdict(one) for one in found], "late": late})
         return
-    click.echo(f"{'RANK':<6}{'WORK ms':>12}{'COLLECTIVE ms':>16}")
-    for one in found:
-        mark = "  late" if one.late else ""
-        click.echo(f"{one.rank:<6}{one.work_s * 1e3:>12.3f}{one.collective_s * 1e3:>16.3f}{mark}")
+    rows = [
+        (one.rank, units.seconds(one.work_s), units.seconds(one.collective_s), "late" if one.late else "")
+        for one in found
+    ]
+    print_table(("rank", "work", "collective", ""), rows)
     if late:
         click.echo(f"\nThe others wait for rank {', '.join(map(str, late))}.")
 
@@ -137,18 +176,52 @@ def doctor(as_json: bool) -> None:
 
 
 @ch04.command("plan")
-@click.option("--parameters", type=click.FloatRange(min=1), required=True, help="Of the model, such as 7e9.")
-@click.option("--layers", type=click.IntRange(min=1), required=True, help="Of the model.")
-@click.option("--width", type=click.IntRange(min=1), required=True, help="Of the model, its hidden size.")
-@click.option("--sequence", type=click.IntRange(min=1), default=4096, show_default=True, help="Tokens of a sequence.")
-@click.option("--batch", type=click.IntRange(min=1), default=512, show_default=True, help="Sequences of a step.")
-@click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True, help="Sequences at a time.")
-@click.option("--gpus", type=click.IntRange(min=1), required=True, help="How many.")
-@click.option("--memory", type=click.FloatRange(min=1), default=80e9, show_default=True, help="Bytes of a GPU.")
 @click.option(
-    "--flop-rate", type=click.FloatRange(min=1), required=True, help="Measured, of bf16 products, per second."
+    "--parameters",
+    type=FiniteRange(min=1),
+    required=True,
+    metavar="COUNT",
+    help="Parameters of the model, such as 7e9.",
 )
-@click.option("--link-rate", type=click.FloatRange(min=1), required=True, help="Measured, bytes per second one way.")
+@click.option("--layers", type=click.IntRange(min=1), required=True, metavar="COUNT", help="Layers of the model.")
+@click.option("--width", type=click.IntRange(min=1), required=True, metavar="NUMBER", help="Hidden size of the model.")
+@click.option(
+    "--sequence",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    metavar="TOKENS",
+    help="Tokens of a sequence.",
+)
+@click.option(
+    "--batch", type=click.IntRange(min=1), default=512, show_default=True, metavar="COUNT", help="Sequences of a step."
+)
+@click.option(
+    "--micro-batch",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="COUNT",
+    help="Sequences at a time.",
+)
+@click.option("--gpus", type=click.IntRange(min=1), required=True, metavar="COUNT", help="Number of GPUs.")
+@click.option(
+    "--memory", type=FiniteRange(min=1), default=80e9, metavar="BYTES", help="Bytes of a GPU. [default: 80e9]"
+)
+@click.option(
+    "--flop-rate",
+    type=FiniteRange(min=1),
+    required=True,
+    metavar="RATE",
+    help="Measured FLOP/s of bf16 matrix products.",
+)
+@click.option(
+    "--link-rate",
+    type=FiniteRange(min=1),
+    required=True,
+    metavar="RATE",
+    help="Measured bytes per second of a link, one way.",
+)
 @JSON
 def plan(gpus: int, memory: float, flop_rate: float, link_rate: float, as_json: bool, **of_model: float) -> None:
     """List splits of a training run over GPUs, fastest first.
@@ -162,10 +235,19 @@ def plan(gpus: int, memory: float, flop_rate: float, link_rate: float, as_json: 
     if as_json:
         _print_json({"gpus": gpus, "plans": [{**asdict(one), "step_s": one.step_s} for one in found]})
         return
-    click.echo(f"{'DATA':>6}{'TENSOR':>8}{'PIPELINE':>10}{'GB':>8}{'STEP s':>10}{'COMPUTE s':>11}{'LINK s':>9}")
-    for one in found:
-        split = f"{one.data:>6}{one.tensor:>8}{one.pipeline:>10}{one.memory_bytes / 1e9:>8.1f}"
-        click.echo(f"{split}{one.step_s:>10.3f}{one.compute_s:>11.3f}{one.tensor_s + one.data_s:>9.3f}")
+    rows = [
+        (
+            one.data,
+            one.tensor,
+            one.pipeline,
+            units.size(one.memory_bytes),
+            units.seconds(one.step_s),
+            units.seconds(one.compute_s),
+            units.seconds(one.tensor_s + one.data_s),
+        )
+        for one in found
+    ]
+    print_table(("data", "tensor", "pipeline", "memory", "step", "compute", "links"), rows)
 
 
 def _print_json(document: dict[str, Any]) -> None:

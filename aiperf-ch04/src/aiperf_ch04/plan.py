@@ -17,6 +17,7 @@ All communication counts as exposed, so that the time is what a plan takes witho
 
 from attrs import frozen
 
+from aiperf_core import units
 from aiperf_core.errors import UsageError
 
 
@@ -70,8 +71,8 @@ def plans(model: Model, gpus: int, memory_bytes: float, flop_per_s: float, link_
         least = min((one.memory_bytes for one in every), default=0.0)
         found = f"the smallest needs {least / 1e9:.1f} GB on each" if every else "the batch cannot be divided"
         raise UsageError(
-            f"no split over {gpus} GPUs of {memory_bytes / 1e9:.1f} GB fits: {found}. Take more GPUs (--gpus) or a "
-            "smaller micro-batch"
+            f"no split over {units.plural('GPU', gpus)} of {memory_bytes / 1e9:.1f} GB fits: {found}. Take more GPUs "
+            "(--gpus) or a smaller micro-batch"
         )
     return fitting
 

@@ -9,6 +9,7 @@ from attrs import asdict
 
 from aiperf_core import units
 from aiperf_core.cli.audit_view import print_audit
+from aiperf_core.cli.measuring import FiniteRange
 from aiperf_core.cli.tables import print_table
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
@@ -50,10 +51,23 @@ def gds_check(path: Path | None, as_json: bool) -> None:
 
 @ch05.command("dataset-report")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--field", default="text", show_default=True, help="The key of the document in a JSON line.")
-@click.option("--unit", type=click.Choice(("words", "bytes")), default="words", show_default=True, help="Of lengths.")
-@click.option("--batch", type=click.IntRange(min=1), default=32, show_default=True, help="Documents in a batch.")
-@click.option("--context", type=click.IntRange(min=1), default=2048, show_default=True, help="The longest sequence.")
+@click.option(
+    "--field", default="text", show_default=True, metavar="NAME", help="The key of the document in a JSON line."
+)
+@click.option(
+    "--unit", type=click.Choice(("words", "bytes")), default="words", show_default=True, help="Unit of lengths."
+)
+@click.option(
+    "--batch", type=click.IntRange(min=1), default=32, show_default=True, metavar="COUNT", help="Documents in a batch."
+)
+@click.option(
+    "--context",
+    type=click.IntRange(min=1),
+    default=2048,
+    show_default=True,
+    metavar="LENGTH",
+    help="The longest sequence.",
+)
 @JSON
 def dataset_report(path: Path, field: str, unit: str, batch: int, context: int, as_json: bool) -> None:
     """Report lengths, duplicates and padding of documents.
@@ -72,19 +86,26 @@ def dataset_report(path: Path, field: str, unit: str, batch: int, context: int, 
     click.echo(f"{found.duplicates:,} equal an earlier document ({share})")
     middle = ", ".join(f"{name} {value:,}" for name, value in found.percentiles.items())
     click.echo(f"lengths in {found.unit}: {found.least:,} to {found.longest:,}, mean {found.mean:,.1f}, {middle}\n")
-    print_table(("LENGTH UP TO", "DOCUMENTS"), list(found.histogram.items()))
+    print_table(("length up to", "documents"), list(found.histogram.items()))
     click.echo()
     rows = [(units.percent(one.waste).strip(), units.percent(one.cut).strip(), one.way) for one in found.paddings]
-    print_table(("PADDING", "CUT OFF", "BATCHES"), rows)
+    print_table(("padding", "cut off", "batches"), rows)
 
 
 @ch05.command("stall-report")
 @click.argument("loader", metavar="MODULE:FUNCTION")
 @click.option("--step", metavar="MODULE:FUNCTION", help="The step: a function of a batch that returns when it is done.")
 @click.option(
-    "--step-ms", type=click.FloatRange(min=0), default=20.0, show_default=True, help="A step that sleeps this long."
+    "--step-ms",
+    type=FiniteRange(min=0),
+    default=20.0,
+    show_default=True,
+    metavar="MILLISECONDS",
+    help="A step that sleeps this long.",
 )
-@click.option("--steps", type=click.IntRange(min=1), default=100, show_default=True, help="Steps that are timed.")
+@click.option(
+    "--steps", type=click.IntRange(min=1), default=100, show_default=True, metavar="COUNT", help="Steps that are timed."
+)
 @JSON
 def stall_report(loader: str, step: str | None, step_ms: float, steps: int, as_json: bool) -> None:
     """Measure how long a training step waits for its data.
@@ -109,6 +130,6 @@ def stall_report(loader: str, step: str | None, step_ms: float, steps: int, as_j
         ("steps that waited", f"{stalls.stalled_steps:,}"),
         ("speedup without waits", f"{stalls.speedup:.2f}x"),
     ]
-    print_table(("FIGURE", "VALUE"), [(name, value.strip()) for name, value in rows])
+    print_table(("figure", "value"), [(name, value.strip()) for name, value in rows])
     if stalls.advice:
         click.echo(f"\n{stalls.advice}")

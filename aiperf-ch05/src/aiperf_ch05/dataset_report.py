@@ -108,7 +108,8 @@ def _documents(path: Path, field: str) -> Iterator[str | list[Any]]:
                     else line.rstrip("\n")
                 )
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"'{path}' cannot be read: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"cannot read '{path}': {reason}. Give a file of text, or of JSON lines.") from None
 
 
 def _document(line: str, field: str, where: str) -> str | list[Any]:

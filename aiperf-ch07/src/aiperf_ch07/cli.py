@@ -22,7 +22,7 @@ def ch07() -> None:
 @ch07.command("widths")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
 @targets_option
-@click.option("--arch", default="sm_90", show_default=True, help="The architecture to compile for.")
+@click.option("--arch", default="sm_90", show_default=True, metavar="ARCH", help="The architecture to compile for.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @click.pass_obj
 def widths(plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter, arch: str, as_json: bool) -> ExitCode:
@@ -45,7 +45,7 @@ def widths(plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter, arch
         rows = [(one.target, one.kernel, _counted(one.counts), ", ".join(one.missing)) for one in kernels]
         # MISSING only where the machine code breaks a promise.
         width = 4 if any(one.missing for one in kernels) else 3
-        print_table(("TARGET", "KERNEL", "INSTRUCTIONS", "MISSING")[:width], [row[:width] for row in rows])
+        print_table(("target", "kernel", "instructions", "missing")[:width], [row[:width] for row in rows])
     return ExitCode.FAILED if any(one.missing for one in kernels) else ExitCode.OK
 
 
@@ -60,7 +60,12 @@ def _counted(counts: dict[str, int]) -> str:
     type=click.Choice(("cpu", "cuda")),
     help="Device to measure. [default: the GPU, if there is one]",
 )
-@click.option("--mib", type=click.IntRange(min=1), help="MiB to read at a time. [default: 256 on a CPU, 1024 on a GPU]")
+@click.option(
+    "--mib",
+    type=click.IntRange(min=1),
+    metavar="MIB",
+    help="MiB to read at a time. [default: 256 on a CPU, 1024 on a GPU]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def stride_sweep(device: str | None, mib: int | None, as_json: bool) -> None:
     """Measure bandwidth by the stride and width of accesses.

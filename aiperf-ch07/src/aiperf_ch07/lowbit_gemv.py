@@ -59,7 +59,8 @@ def cost(rows, columns):
     return Cost(bytes_read=n / 2 + 2 * n / GROUP + 4 * columns, bytes_written=4 * rows, flops=2 * n)
 
 
-bench.awkward(*({"rows": rows, "columns": columns} for rows, columns in ((1, 128), (3, 256), (130, 1152))))
+# Never one row: a sum that cancels to nearly nothing would be the whole output, which no relative error can judge.
+bench.awkward(*({"rows": rows, "columns": columns} for rows, columns in ((7, 128), (13, 256), (130, 1152))))
 cuda.reach(
     of="speedup",
     at_least=4,

@@ -54,7 +54,7 @@ def techniques(plugins: Plugins, state: str | None, folder: Path, as_json: bool)
         click.echo(json.dumps({"counts": counts, "techniques": shown}, indent=2))
         return
     cells = [(row["id"], row["state"], row["chapter"], row["name"], ", ".join(row["targets"])) for row in shown]
-    print_table(("ID", "STATE", "CHAPTER", "TECHNIQUE", "TARGETS"), cells)
+    print_table(("ID", "state", "chapter", "technique", "targets"), cells)
     click.echo(f"\n{len(rows)} techniques: " + ", ".join(f"{count} {one}" for one, count in counts.items()))
 
 
@@ -108,9 +108,9 @@ def _list(by_lab: "list[tuple[str, InstalledTarget]]", as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"labs": rows}, indent=2))
     elif rows:
-        print_table(("LAB", "TARGET", "STEPS", "SUMMARY"), [_cells(**row) for row in rows])
+        print_table(("lab", "target", "steps", "summary"), [_cells(**row) for row in rows])
     else:
-        click.echo("No labs are installed. Get some: pip install aiperf-labs")
+        click.echo("No labs are installed. Get some, in a clone of aiperf: pip install -e ./aiperf-labs")
 
 
 def _cells(lab: str, target: str, summary: str, steps: dict[str, int]) -> tuple[str, ...]:
@@ -133,11 +133,11 @@ def _print(name: str, ladder: "Ladder", origin: Stored | None) -> None:
     click.echo(f"{name} on {ladder.device}: {where}\n")
     rows = [(ladder.baseline, "", "1.00x", "")]
     rows += [(one.name, one.adds, _ratio(one.total), _ratio(one.gain)) for one in ladder.steps]
-    print_table(("STEP", "ADDS", "OF THE BASELINE", "OF THE STEP BELOW"), rows)
+    print_table(("step", "adds", "of the baseline", "of the step below"), rows)
     if ladder.left_out:
         click.echo()
         print_table(
-            ("LEFT OUT", "VARIANT", "TIMES AS LONG"),
+            ("left out", "variant", "times as long"),
             [(one.mechanism, one.name, _ratio(one.loss)) for one in ladder.left_out],
         )
     click.echo()
