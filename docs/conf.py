@@ -15,6 +15,8 @@ extensions = ["myst_parser"]
 root_doc = "index"
 # Links to headings as GitHub makes them, so that a page reads the same there.
 myst_heading_anchors = 4
+# Quotation marks are curly; two hyphens stay, as options of commands have them.
+smartquotes_action = "qe"
 highlight_language = "text"
 
 html_theme = "furo"

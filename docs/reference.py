@@ -1,7 +1,9 @@
 """The pages that are made from the code when the site is built, as Markdown."""
 
 import inspect
+import json
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from enum import Enum
 from importlib import import_module
@@ -109,8 +111,9 @@ def _short(text: str) -> str:
 
 
 def fields() -> str:
-    """The fields of the documents of a bundle, record by record, from their JSON Schema."""
+    """The fields of the documents of a bundle, those of packages included, record by record, from their JSON Schema."""
     documents = [schema.generate(kind) for kind in schema.ROOTS]
+    documents += [json.loads(one.read_schema()) for one in load_plugins().known_documents.values() if one.schema]
     parts: dict[str, dict[str, Any]] = {}
     for document in documents:
         parts |= {name: one for name, one in document["$defs"].items() if name not in parts}
@@ -151,8 +154,10 @@ def _type(one: dict[str, Any]) -> str:
 
 
 def _prose(text: str) -> str:
-    """A docstring as Markdown: what is indented is code already, and `name: what it is` in a line becomes an item."""
-    return re.sub(r"^(\w+): (?=\S)", r"- `\1`: ", text.replace("\b\n", ""), flags=re.MULTILINE)
+    """A docstring as Markdown. What is indented is code already; `name: what it is` in a line becomes an item."""
+    text, _, examples = text.partition("\b\nExamples:\n")
+    prose = re.sub(r"^(\w+): (?=\S)", r"- `\1`: ", text, flags=re.MULTILINE)
+    return f"{prose}```console\n{textwrap.dedent(examples).rstrip()}\n```" if examples else prose
 
 
 def _cell(text: str) -> str:
