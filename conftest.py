@@ -1,19 +1,35 @@
 """For the tests of all packages."""
 
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
+Found = TypeVar("Found")
+
 # pytest-xdist sets it to 80, and tables would be wrapped. Tests of widths set it themselves.
 os.environ.pop("COLUMNS", None)
+# Tests run side by side then: threads of torch that wait must sleep, not take the processors of the other tests.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # A script's background job ignores Ctrl-C, and so would all processes that tests start and end by it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Where nox has byte code kept, keep none from now on: a test may write a module twice within a second."""
+    if os.environ.get("PYTHONDONTWRITEBYTECODE") == "":
+        os.environ["PYTHONDONTWRITEBYTECODE"], sys.dont_write_bytecode = "1", True
 
 
 class Environment:
@@ -62,3 +78,114 @@ def offline() -> type[Environment]:
     """Environments in which packages are built and installed without a network."""
     pytest.importorskip("hatchling", reason="needs hatchling, to build wheels offline")
     return Environment
+
+
+@pytest.fixture
+def tiny_disk() -> Iterator[Callable[[Path, int], Path]]:
+    """Mounts a file system of the given size in bytes on a new folder; skips the test where that is not allowed."""
+    mounted = []
+
+    def mount(folder: Path, size: int) -> Path:
+        folder.mkdir()
+        line = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+        if not shutil.which("mount") or subprocess.run(line, capture_output=True).returncode:
+            pytest.skip("needs the right to mount a file system")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        # A process that has just ended may hold a file of it.
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Makes a folder once for all processes of pytest: `once(name, fill)` returns it, and tests only read it."""
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+
+    def make(name: str, fill: Callable[[Path], object]) -> Path:
+        folder, unfinished = root / name, root / f"{name}-unfinished"
+        with (root / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                # Another process may have failed in it.
+                shutil.rmtree(unfinished, ignore_errors=True)
+                unfinished.mkdir()
+                fill(unfinished)
+                unfinished.rename(folder)
+        return folder
+
+    return make
+
+
+# Sleeps 1 ms again and again on each processor. Prints the sum of the delays above 2 ms with which it woke, in seconds.
+_WITNESS = """
+import os, sys, threading, time
+late = []
+def watch(processor):
+    os.sched_setaffinity(0, [processor])
+    if len(sys.argv) > 1:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(20))
+    while True:
+        asleep = time.monotonic()
+        time.sleep(1e-3)
+        if (awake := time.monotonic()) - asleep > 3e-3:
+            late.append(awake - asleep - 1e-3)
+for one in os.sched_getaffinity(0):
+    threading.Thread(target=watch, args=[one], daemon=True).start()
+sys.stdin.read()
+print(sum(late))
+"""
+
+
+@contextmanager
+def _undisturbed() -> Iterator[bool]:
+    """Let this thread and the processes that it starts go before all others; whether the machine allows it."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(10))
+    except PermissionError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+@contextmanager
+def _watched(first: bool) -> Iterator[list[float]]:
+    """How long the machine stalled while the block ran: the list has the seconds after its end."""
+    stalled: list[float] = []
+    line = [sys.executable, "-I", "-S", "-c", _WITNESS, *(["first"] if first else [])]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as witness:
+        try:
+            yield stalled
+        finally:
+            stalled.append(float(witness.communicate()[0]))
+
+
+@pytest.fixture
+def despite_stalls() -> Callable[..., Found]:
+    """Measures and asserts again, up to five times, where the assertion fails and the machine stalled meanwhile.
+
+    Other programs wait meanwhile, where the machine allows it. A machine that stalls says nothing about the code. A
+    witness, a process of its own, tells it from late code: where the witness woke in time, the first failure counts,
+    and the fifth counts in any case.
+    """
+
+    def call(check: Callable[..., Found], *arguments: object) -> Found:
+        attempt = 1
+        while True:
+            try:
+                with _undisturbed() as first, _watched(first) as stalled:
+                    return check(*arguments)
+            except AssertionError as error:
+                error.add_note(f"measurement {attempt}: the machine stalled for {stalled[0] * 1e3:.1f} ms in all")
+                if attempt == 5 or stalled[0] < 10e-3:
+                    raise
+            attempt += 1
+
+    return call

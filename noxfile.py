@@ -28,17 +28,27 @@ SHARED = ROOT / ".nox" / "environment"
 # What pytest leaves out unless it is told otherwise, and what has a session of its own; see the markers in
 # pyproject.toml.
 CHOSEN = "not gpu and not long"
-APART = "(proof or quiet or docs or browser)"
+APART = "(proof or quiet or docs or browser or clusters)"
 
-TWO_AT_A_TIME = ("-n", "2", "--dist", "worksteal")
+# Most tests wait for processes, so that three keep two cores busy.
+THREE_AT_A_TIME = ("-n", "3", "--dist", "worksteal")
 
 # Exit codes of pytest.
 SOME_FAILED, NONE_CHOSEN = 1, 5
 
 
-def run(session: nox.Session, program: str, *arguments: str, success_codes: Sequence[int] = (0,)) -> None:
+def run(session: nox.Session, program: str, *arguments: str, success_codes: Sequence[int] = (0,), **env: str) -> None:
     """Run a program of the shared environment."""
-    session.run(str(SHARED / "bin" / program), *arguments, external=True, success_codes=success_codes)
+    session.run(str(SHARED / "bin" / program), *arguments, external=True, success_codes=success_codes, env=env)
+
+
+def run_tests(session: nox.Session, *arguments: str, success_codes: Sequence[int] = (0,)) -> None:
+    """Run pytest, with the byte code of packages and tests kept, also where the user's settings forbid it.
+
+    Else each of the hundreds of processes that tests start would compile the packages, and each pytest all tests.
+    """
+    run(session, "python", "-m", "compileall", "-q", *(f"{package}/src" for package in PACKAGES))
+    run(session, "pytest", *arguments, success_codes=success_codes, PYTHONDONTWRITEBYTECODE="")
 
 
 def every_target(session: nox.Session) -> list[str]:
@@ -64,13 +74,13 @@ def tests(session: nox.Session) -> None:
     """Test every package and every target on the CPU. Some tests only: nox -s tests -- aiperf-ch07 -k wide."""
     # None of these depends on times; those that do have the sessions below.
     chosen = ["-m", f"{CHOSEN} and not {APART}", *every_target(session), *session.posargs]
-    run(session, "pytest", *TWO_AT_A_TIME, *chosen, success_codes=[0, NONE_CHOSEN] if session.posargs else [0])
+    run_tests(session, *THREE_AT_A_TIME, *chosen, success_codes=[0, NONE_CHOSEN] if session.posargs else [0])
 
 
 @nox.session(venv_backend="none", requires=["environment"])
 def proof(session: nox.Session) -> None:
     """Prove every guard on the CPU: the whole selftest, and the corpora through the judge. Needs a quiet machine."""
-    run(session, "pytest", "-m", "proof and not gpu", *session.posargs)
+    run_tests(session, "-m", "proof and not gpu", *session.posargs)
 
 
 @nox.session(venv_backend="none", requires=["environment"])
@@ -78,17 +88,24 @@ def timing(session: nox.Session) -> None:
     """Test what depends on times, one test after the other. Needs a quiet machine."""
     chosen = ["-m", f"{CHOSEN} and quiet", *session.posargs]
     none_chosen = [NONE_CHOSEN] if session.posargs else []
-    run(session, "pytest", *chosen, success_codes=[0, SOME_FAILED, *none_chosen])
+    run_tests(session, *chosen, success_codes=[0, SOME_FAILED, *none_chosen])
     # What failed, once more in a new process: something else may have run beside it. Twice is a failure.
     again = ["--last-failed", "--last-failed-no-failures", "none"]
-    run(session, "pytest", *again, *chosen, success_codes=[0, NONE_CHOSEN])
+    run_tests(session, *again, *chosen, success_codes=[0, NONE_CHOSEN])
 
 
 @nox.session(venv_backend="none", requires=["environment"])
 def browser(session: nox.Session) -> None:
     """Test the dashboard with the distribution's Chromium, which is installed where it is missing (root only)."""
     run(session, "python", "aiperf-analysis/tests/chromium.py", "install")
-    run(session, "pytest", "-m", "browser", *session.posargs)
+    run_tests(session, "-m", "browser", *session.posargs)
+
+
+@nox.session(venv_backend="none", requires=["environment"])
+def clusters(session: nox.Session) -> None:
+    """Test fleets on a real Slurm and a real Ray of three nodes on this machine; installs them where it can."""
+    run(session, "python", "aiperf-fleet/tests/clusters.py", "install")
+    run_tests(session, "-m", "clusters", *session.posargs)
 
 
 @nox.session(venv_backend="none", requires=["environment"])
@@ -96,13 +113,13 @@ def gpu(session: nox.Session) -> None:
     """Test what needs a GPU. Fails where there is none."""
     answer = "from aiperf_core.devices.probe import has_cuda_device as found; raise SystemExit(not found())"
     run(session, "python", "-c", answer)
-    run(session, "pytest", "-m", "gpu", *every_target(session), *session.posargs)
+    run_tests(session, "-m", "gpu", *every_target(session), *session.posargs)
 
 
 @nox.session(venv_backend="none", requires=["environment"])
 def long(session: nox.Session) -> None:
     """Test what takes minutes and shows more of the same: the sizes of the lessons, hundreds of killed processes."""
-    run(session, "pytest", "-m", "long", *session.posargs)
+    run_tests(session, "-m", "long", *session.posargs)
 
 
 @nox.session
@@ -132,7 +149,7 @@ def docs(session: nox.Session) -> None:
 
     A page of the site that loads anything from elsewhere fails.
     """
-    run(session, "pytest", *TWO_AT_A_TIME, "-m", "docs", *session.posargs)
+    run_tests(session, *THREE_AT_A_TIME, "-m", "docs", *session.posargs)
     site = ROOT / "build" / "docs"
     run(session, "sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env", "docs", str(site))
     # What a browser fetches by itself; a link that a reader may follow is another thing.
@@ -154,7 +171,8 @@ def alone(session: nox.Session, package: str) -> None:
     session.run("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), *sources)
     tools = nox.project.dependency_groups(GROUPS, "test")
     session.install("-c", "constraints.txt", *map(str, wheels.glob("*.whl")), *tools)
-    session.run("pytest", "-m", f"{CHOSEN} and not proof", "--aiperf=all", f"{package}/tests", *session.posargs)
+    chosen = ["-m", f"{CHOSEN} and not proof and not clusters", "--aiperf=all", f"{package}/tests"]
+    session.run("pytest", *chosen, *session.posargs)
 
 
 @nox.session

@@ -37,7 +37,7 @@ import numpy as np
 import sqlalchemy as sa
 from attrs import evolve, frozen
 
-from aiperf_analysis.store import adding, reading, tables
+from aiperf_analysis.store import adding, listing, reading, tables
 from aiperf_analysis.store.database import Database, made, opened
 from aiperf_core.measurements import Samples
 from aiperf_core.results import example
@@ -166,6 +166,8 @@ def samples(random_: np.random.Generator, time_s: float) -> Samples:
         voluntary_switches=[0] * SAMPLES,
         involuntary_switches=[0] * SAMPLES,
         throttled=falses,
+        answered_s=nothing,
+        **example.of_trusted_code(SAMPLES),
     )
 
 
@@ -296,6 +298,7 @@ def finish(database: Database) -> None:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         else:
             connection.exec_driver_sql("VACUUM ANALYZE")
+            connection.exec_driver_sql("CHECKPOINT")
 
 
 def size_of(database: Database) -> int:
@@ -419,7 +422,7 @@ def ended(pid: int) -> bool:
 def examined(url: str, reported: set[str], bundles: Sequence[Path]) -> tuple[int, int]:
     """How many bundles are lost, and how many tables are wrong after a last pass."""
     with opened(url) as database:
-        there = {one.path for one in reading.listed(database)}
+        there = {one.path for one in listing.listed(database)}
         lost = len(reported - there)
         wrong = int(not whole(database, len(there)))
         for path in bundles:

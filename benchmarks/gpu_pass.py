@@ -15,6 +15,7 @@ The steps, in this order:
 | `selftest:ISSUE` | the proof of an issue that has an attack on this device |
 | `record` | evidence that is owed |
 
+A target that the machine cannot run, such as one for two GPUs, is no failure: its steps stay owed.
 A step starts if its duration fits into the rest of the budget: the duration that it had in an earlier pass
 (`pass.jsonl`), else a default of its kind. Targets that were never measured come first,
 then those with the oldest measurement. A step that ended is left out by `--resume` while its sources are the same.
@@ -49,6 +50,7 @@ from attrs import frozen
 from aiperf_core.devices.probe import has_cuda_device
 from aiperf_core.errors import AiperfError
 from aiperf_core.plugins import Plugins, load_plugins
+from aiperf_core.results.hardware import is_gpu
 from aiperf_core.stats import expectations
 from aiperf_core.targets import InstalledTarget
 
@@ -63,6 +65,8 @@ NO_TESTS = 5  # exit code of pytest where no test was chosen
 # Text of a test file with tests for a device.
 MARKED = {"cuda": "mark.gpu", "cpu": "def test_"}
 RECORDS, ITEMS = "pass.jsonl", "items.jsonl"
+# How a step ended whose target this machine cannot run: it stays owed, with the reason.
+UNFIT = re.compile(r"^\S+ +SKIPPED\n(needs .+)$", re.MULTILINE)
 TAIL = 2000  # characters of output in a record
 
 
@@ -164,7 +168,7 @@ def owed(target: InstalledTarget, device: str) -> Iterator[tuple[str, str, list[
     runs = [
         (run.date, run.git, run.sources[target.name])
         for path in sorted((source.folder / expectations.FOLDER).glob("*.json"))
-        if expectations.is_gpu(path.name) == (device == "cuda")
+        if is_gpu(path.name) == (device == "cuda")
         for run in getattr(expectations.read(path), "runs", ())
         if target.name in run.sources
     ]
@@ -213,16 +217,16 @@ class Pass:
         self.out, self.run, self.clock = out, run, clock
         self.file = out / RECORDS
         self.records = read(self.file)
-        self.durations = {one["step"]: one["seconds"] for one in self.records if one["outcome"] != "timeout"}
+        self.durations = {one["step"]: one["seconds"] for one in self.records if one["outcome"] in ("ok", "failed")}
 
     def estimate(self, step: Step) -> float:
         """The duration of a step in seconds: that of an earlier pass, or the default of its kind."""
         return float(self.durations.get(step.name, DEFAULT_S[step.kind]))
 
     def ended(self, step: Step) -> bool:
-        """Whether the step has ended with these sources. A step that was stopped at its limit has not."""
+        """Whether the step has ended with these sources. A stopped step, and one that did not fit, are still owed."""
         last = self.last(step)
-        return last is not None and last["outcome"] != "timeout"
+        return last is not None and last["outcome"] in ("ok", "failed")
 
     def last(self, step: Step) -> dict[str, Any] | None:
         """The last record of a step with these sources."""
@@ -251,7 +255,8 @@ class Pass:
     def record(self, step: Step, ended: Ended) -> None:
         """Append how a step ended to the file; a failure is printed at once."""
         good = ended.code == 0 or (ended.code == NO_TESTS and step.kind in ("tests", "lessons"))
-        outcome = "timeout" if ended.code is None else "ok" if good else "failed"
+        unfit = not good and step.kind in ("quick", "standard") and UNFIT.search(ended.tail)
+        outcome = "timeout" if ended.code is None else "ok" if good else "unfit" if unfit else "failed"
         found = {"step": step.name, "outcome": outcome, "code": ended.code, "seconds": round(ended.seconds, 2)}
         found |= {"sources": step.sources, "when": datetime.now(UTC).isoformat(timespec="seconds"), "tail": ended.tail}
         self.records.append(found)
@@ -259,13 +264,13 @@ class Pass:
             file.write(json.dumps(found) + "\n")
         print(f"              {outcome} after {ended.seconds:.0f} s", flush=True)
         if outcome != "ok":
-            print(ended.tail, flush=True)
+            print(f"              {unfit[1]}" if unfit else ended.tail, flush=True)
 
     def summary(self, steps: Sequence[Step]) -> str:
         """A table: what ended well, what failed, and what is still owed, by kind of step; then the names."""
         lines = [f"{'step':<10} {'ok':>5} {'failed':>7} {'owed':>5}"]
         state = {step.name: (self.last(step) or {"outcome": "owed"})["outcome"] for step in steps}
-        state = {name: "owed" if found == "timeout" else found for name, found in state.items()}
+        state = {name: found if found in ("ok", "failed") else "owed" for name, found in state.items()}
         for kind in dict.fromkeys(step.kind for step in steps):
             count = [
                 sum(state[step.name] == one for step in steps if step.kind == kind) for one in ("ok", "failed", "owed")

@@ -32,10 +32,9 @@ from aiperf_core.measurements import Ceilings, Samples
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import TARGETS
-from aiperf_core.results.models import Judgement, Row, TargetResult, Verdict
-from aiperf_core.stats.observations import of_row
-from aiperf_core.stats.speed_of_light import cost_of
-from aiperf_core.stats.verdicts import Scoring
+from aiperf_core.results.models import Judgement, Row, Sighting, TargetResult, Verdict
+from aiperf_core.stats.judge import judge
+from aiperf_core.stats.standing import rules_of
 
 ROWS = {"strided": 1.0, "control": 1.0, "coalesced": 0.5, "wide": 1.03, "memcpy": 0.45}
 ROLES = {"strided": "baseline", "control": "control", "memcpy": "yardstick"}
@@ -79,6 +78,8 @@ def samples(rng: np.random.Generator, index: int, count: int, median_s: float, d
         voluntary_switches=rng.poisson(0.2, count).tolist(),
         involuntary_switches=rng.poisson(0.1, count).tolist(),
         throttled=throttled[passes].tolist(),
+        answered_s=((ns + np.rint(rng.gamma(2, 5e4, count))) / 1e9).tolist(),
+        **example.of_trusted_code(count),
     )
 
 
@@ -88,14 +89,12 @@ def target(number: int, count: int, ceilings: dict[str, Ceilings]) -> TargetResu
     clock = "device" if device == "cuda" else "wall"
     median_s = float(np.exp(rng.uniform(np.log(1e-3), np.log(2e-2))))
     like = example.result()
-    rows = []
+    rows, virtual = [], Sighting(example.VIRTUAL.issue, example.VIRTUAL.message, example.VIRTUAL.evidence)
     for index, (name, factor) in enumerate(ROWS.items()):
         taken = samples(rng, index, count // len(ROWS), median_s * factor, device)
         row = Row(name, ROLES.get(name, "variant"), device, Verdict.MEASURED, why="one line serves a whole warp")
         alone = (np.rint(median_s * factor * 1e9 * rng.normal(1, 0.004, 20)) / 1e9).tolist()
-        rows.append(
-            evolve(row, samples=taken, isolated_samples_s=alone, memory=example.PEAK, findings=[example.VIRTUAL])
-        )
+        rows.append(evolve(row, samples=taken, isolated_samples_s=alone, memory=example.PEAK, checked=[virtual]))
     problem = evolve(like.problem, bytes_read=median_s * 1e11, bytes_written=median_s * 1e11)
     found = evolve(
         like,
@@ -106,18 +105,9 @@ def target(number: int, count: int, ceilings: dict[str, Ceilings]) -> TargetResu
         rows=rows,
     )
     found = evolve(found, rounds=ROUNDS, tier="standard", clock_overhead_s=1e-7)
-    scoring = Scoring(
-        [of_row(found, row, ceilings[device]) for row in rows],
-        clock=clock,
-        cache=found.cache,
-        cost=cost_of(problem),
-        tolerance=problem.tolerance,
-        floor=found.floor,
-        ceilings=lambda _: ceilings[device],
-    )
     scored = [
         evolve(row, judgement=Judgement(1 + sum(row.samples.judged), problem.tolerance, 0.5), warmup_s=[median_s])
-        for row in scoring.rows()
+        for row in judge(rows, rules_of(found, ceilings[device]))
     ]
     order = [row.name for row in scored for _ in set(row.samples.block)]
     overhead = evolve(found.overhead, samples=sum(len(row.samples.block) for row in scored))

@@ -40,6 +40,7 @@ from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.manifest import machine
 from aiperf_core.harness.run.options import TIERS, Options
 from aiperf_core.harness.run.planner import Planner
+from aiperf_core.harness.run.setup import Reporter
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
 from aiperf_core.stats.intervals import half_width
@@ -98,8 +99,10 @@ class TrustSession(Planner):
         return super().ceilings(device, again, groups) if device == "cuda" else None
 
 
-def results(options: Options, logs: Path) -> Iterator[TargetResult]:
+def results(options: Options, logs: Path, reporter: Reporter | None = None) -> Iterator[TargetResult]:
     """Results of one run after the other, each of fresh processes, without end.
+
+    reporter: hears how each run goes on.
 
     Raises `AiperfError` where this machine cannot run the target, and `KeyboardInterrupt` for a run that was cut short.
     """
@@ -120,7 +123,7 @@ def results(options: Options, logs: Path) -> Iterator[TargetResult]:
         if skipped:
             raise AiperfError(f"{target.name!r}: {skipped[0].reason}")
         while True:
-            result = planner.run_whole(plans[0], lambda _, name: logs / f"{name}.log", Silent())
+            result = planner.run_whole(plans[0], lambda _, name: logs / f"{name}.log", reporter or Silent())
             if isinstance(result, SkippedTarget):
                 raise AiperfError(result.reason)
             baseline = result.rows[0]

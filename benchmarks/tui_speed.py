@@ -1,6 +1,7 @@
 """How fast `aiperf tui` is: the first screen, and from a key to the redrawn screen, with many rows.
 
-Run on a quiet machine: `python benchmarks/tui_speed.py`. The exit code is 1 where a limit is missed.
+Run on a quiet machine: `python benchmarks/tui_speed.py`. The exit code is 1 where a limit is missed. Times are those of
+the clock; the time of the processor stands beside, since other programs do not lengthen it.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 FIRST_LIMIT_S, KEY_LIMIT_S = 0.5, 0.1
@@ -17,6 +19,7 @@ KEYS = ("down", "pagedown", "end", "home", "s", "slash", "1", "2", "backspace", 
 # In a process of its own, so that imports count: from the start of the command's code to the first table.
 FIRST = """
 import time; begin = time.perf_counter()
+cpu = time.process_time()
 import asyncio, sys
 from pathlib import Path
 from aiperf_core.plugins import load_plugins
@@ -29,25 +32,24 @@ from aiperf_analysis.tui.source import Source
 async def main():
     app = ResultsApp(plugins, Source(Path(sys.argv[1])))
     async with app.run_test(size=(120, 40)) as pilot:
-        shown = time.perf_counter()
+        shown, spent = time.perf_counter(), time.process_time()
         while not app.screen.query_one(Grid).total:
             await pilot.pause(0.002)
-        print(loaded - begin, shown - loaded, time.perf_counter() - loaded)
+        print(shown - loaded, spent - cpu, time.perf_counter() - loaded)
 
 asyncio.run(main())
 """
 
 
-def first_screen(folder: Path, repeats: int) -> tuple[list[float], list[float]]:
-    """Seconds from the loaded plugins to the first screen, and to its first table, of new processes."""
-    screens, tables = [], []
+def first_screen(folder: Path, repeats: int) -> tuple[list[float], list[float], list[float]]:
+    """Of new processes: seconds to the first screen, of the processor until then, and to the first table."""
+    found = []
     for _ in range(repeats):
         command = [sys.executable, "-c", FIRST, str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        _, screen, table = map(float, done.stdout.split())
-        screens.append(screen)
-        tables.append(table)
-    return screens, tables
+        found.append([float(one) for one in done.stdout.split()])
+    screens, processor, tables = map(list, zip(*found, strict=True))
+    return screens, processor, tables
 
 
 def bundles(folder: Path, count: int) -> None:
@@ -63,8 +65,18 @@ def bundles(folder: Path, count: int) -> None:
         made.write_manifest(evolve(example.manifest(), created=f"2026-11-{1 + number % 28:02d}T10:00:00+00:00"))
 
 
-async def keys(rows: int, repeats: int) -> dict[str, list[float]]:
-    """Seconds from each key to the redrawn screen, by key, with this number of rows."""
+async def _drained() -> None:
+    """Wait until every task of the event loop waits for something: all messages are handled."""
+    loop, still = asyncio.get_running_loop(), 0
+    while still < 3:
+        await asyncio.sleep(0)
+        still = 0 if loop._ready else still + 1  # type: ignore[attr-defined]
+
+
+async def keys(rows: int, repeats: int) -> dict[str, list[tuple[float, float]]]:
+    """Seconds from each key to the redrawn screen, and of the processor, by key, with this number of rows."""
+    from textual.worker import WorkerCancelled
+
     from aiperf_analysis.result import Column, Figure, Record, Result, Table
     from aiperf_analysis.tui.app import ResultsApp
     from aiperf_analysis.tui.places import RunsScreen
@@ -80,16 +92,21 @@ async def keys(rows: int, repeats: int) -> dict[str, list[float]]:
     result = Result(analysis="a", title="A", summary=["a"], tables=[Table("t", "t", columns, records)])
     setattr(RunsScreen, "make", lambda *_: result)  # noqa: B010  # a stand-in for reading
     app = ResultsApp(load_plugins(), Source(Path()))
-    found: dict[str, list[float]] = {key: [] for key in KEYS}
+    found: dict[str, list[tuple[float, float]]] = {key: [] for key in KEYS}
     async with app.run_test(size=(120, 40)) as pilot:
-        await app.workers.wait_for_complete()
+        for _ in range(3):
+            with suppress(WorkerCancelled):  # a newer worker took its place
+                await app.workers.wait_for_complete()
+            await pilot.pause()
         for _ in range(repeats):
             for key in KEYS:
-                begin = time.perf_counter()
+                begin, cpu = time.perf_counter(), time.process_time()
                 app.simulate_key(key)
-                await pilot.pause()
+                for _ in range(2):  # what the drawing asks for may be drawn once more
+                    await _drained()
+                    app.screen._on_timer_update()
                 app.screen._compositor.render_strips()
-                found[key].append(time.perf_counter() - begin)
+                found[key].append((time.perf_counter() - begin, time.process_time() - cpu))
     return found
 
 
@@ -102,15 +119,18 @@ def main() -> int:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bundles(Path(folder), given.bundles)
-        screens, tables = first_screen(Path(folder), given.repeats)
+        screens, processor, tables = first_screen(Path(folder), given.repeats)
     screen = statistics.median(screens)
-    print(f"first screen {screen:.3f} s (limit {FIRST_LIMIT_S} s); table of {given.bundles} bundles "
-          f"{statistics.median(tables):.3f} s")  # fmt: skip
+    print(
+        f"first screen {screen:.3f} s (limit {FIRST_LIMIT_S} s; fastest {min(screens):.3f} s, processor with plugins "
+        f"{statistics.median(processor):.3f} s); table of {given.bundles} bundles {statistics.median(tables):.3f} s"
+    )
     worst = 0.0
     for key, times in asyncio.run(keys(given.rows, given.repeats)).items():
-        median = statistics.median(times)
+        median, cpu = (statistics.median(part) for part in zip(*times, strict=True))
         worst = max(worst, median)
-        print(f"{key:10} median {1e3 * median:6.1f} ms, worst {1e3 * max(times):6.1f} ms")
+        shown = f"{key:10} median {1e3 * median:6.1f} ms, worst {1e3 * max(times)[0]:6.1f} ms"
+        print(f"{shown}, processor {1e3 * cpu:6.1f} ms")
     print(f"key to redraw with {given.rows:,} rows: at most {1e3 * worst:.1f} ms (limit {1e3 * KEY_LIMIT_S:.0f} ms)")
     return int(screen > FIRST_LIMIT_S or worst > KEY_LIMIT_S)
 
