@@ -162,11 +162,7 @@ class Machine:
 
     def judge(self, text: str | None, *options: str, file: str = "candidate.py") -> Done:
         """Judge in this process; again where other work on the machine kept the observer from looking."""
-        for _ in range(JUDGED_AT_MOST):
-            done = self.judge_once(text, *options, file=file)
-            if STARVED_REASON not in done.stdout:
-                break
-        return done
+        return until_seen(lambda: self.judge_once(text, *options, file=file))
 
     def judge_once(self, text: str | None, *options: str, file: str) -> Done:
         """Judge in this process, with a fork server that the tests share."""
@@ -182,12 +178,24 @@ class Machine:
 
     def judge_apart(self, text: str, *options: str, data_kib: int | None = None) -> Done:
         """Judge in a process of its own, as a user does. No process may take more memory than `data_kib`."""
+        return until_seen(lambda: self.judge_apart_once(text, *options, data_kib=data_kib))
+
+    def judge_apart_once(self, text: str, *options: str, data_kib: int | None) -> Done:
         command = [sys.executable, "-m", "aiperf_core", *self.line(text, options, "candidate.py")]
         if data_kib is not None:
             command = ["sh", "-c", f'ulimit -d {data_kib}; exec "$@"', "sh", *command]
         environment = {**os.environ, **self.environment}
         done = subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=300)
         return Done(done.returncode, done.stdout, done.stderr)
+
+
+def until_seen(judge: Callable[[], Done]) -> Done:
+    """Judge, and again where other work on the machine kept the observer from looking."""
+    for _ in range(JUDGED_AT_MOST):
+        done = judge()
+        if STARVED_REASON not in done.stdout:
+            break
+    return done
 
 
 @pytest.fixture
