@@ -183,6 +183,22 @@ class Steady:
 
 
 @frozen
+class Batch:
+    """Calls in a row of untrusted code on a GPU, each on values of its own, timed by the supervisor.
+
+    bracket_s: from the release of the inputs until all outputs lay in the judge's memory.
+    """
+
+    calls: int
+    bracket_s: float
+
+    @property
+    def call_s(self) -> float:
+        """The time of a call."""
+        return self.bracket_s / self.calls
+
+
+@frozen
 class Spread:
     """The least, the median and the largest of several figures."""
 

@@ -80,10 +80,10 @@ def tensors_of(shape: Shape) -> Iterator[Shape]:
 
 
 def view(shape: Shape, buffer: torch.Tensor) -> torch.Tensor:
-    """The tensor that a `tensor` node describes, as a view of the buffer's bytes."""
+    """The tensor that a `tensor` node describes, as a view of the buffer's bytes. A buffer may be a part of another."""
     dtype = getattr(torch, shape["dtype"])
     empty = torch.empty(0, dtype=dtype, device=buffer.device)
-    offset = shape["offset"] // empty.element_size()
+    offset = (buffer.storage_offset() + shape["offset"]) // empty.element_size()
     return empty.set_(buffer.untyped_storage(), offset, shape["shape"], shape["stride"])
 
 

@@ -14,7 +14,7 @@ from aiperf_core.harness.run.extra_samples import ExtraSamples
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.recorder import Recorder
 from aiperf_core.harness.run.trust import Trusted, Untrusted
-from aiperf_core.measurements import Audit, Steady, Work
+from aiperf_core.measurements import Audit, Batch, Steady, Work
 from aiperf_core.results.models import Observations, Verdict
 from aiperf_core.stats import clock_agreement
 from aiperf_core.stats.observations import Clocks
@@ -525,3 +525,46 @@ def test_of_a_baseline_that_an_observer_timed_the_call_alone_counts() -> None:
     baseline = with_column(asked([(1.6e-3, 1.6e-3, 1.6e-3)] * 12), "own_s", [1e-3] * 12)
     one = asked([(0.5e-3, 0.5e-3, 0.5e-3)] * 12, replied_s=1.1e-3)
     assert clock_agreement.not_sooner(baseline.samples, one.samples) is not None
+
+
+@pytest.mark.parametrize(
+    ("batch_us", "believed"),
+    [
+        (900.0, True),  # 100 us less, as by the GPU's clock
+        (920.0, True),
+        (930.0, False),  # 70 us less, where the GPU's clock says 100
+        (1000.0, False),
+        (1200.0, False),
+    ],
+)
+def test_a_gain_by_the_gpus_clock_is_believed_where_batches_show_most_of_it(batch_us: float, believed: bool) -> None:
+    baseline, one = observed(200e-6), observed(100e-6)
+    baseline.batches[:] = in_batches(1000.0)
+    one.batches[:] = in_batches(batch_us)
+    found = clock_agreement.not_shown(baseline, one, CLOCKS)
+    assert (found is None) == believed
+    if found is not None:
+        assert found == (
+            "by the GPU's clock, which its own process reads, a call takes 100.0 us less than the baseline's, and in "
+            f"calls in a row by the supervisor's clock {1000 - batch_us:,.1f} us less: make the workload larger"
+        )
+
+
+def test_batches_that_chance_explains_show_nothing() -> None:
+    baseline, one = observed(200e-6), observed(199e-6)
+    baseline.batches[:] = in_batches(1000.0, spread_us=50.0, seed=1)
+    one.batches[:] = in_batches(998.0, spread_us=50.0, seed=2)
+    assert clock_agreement.not_shown(baseline, one, CLOCKS) is not None
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_without_batches_no_gain_by_the_gpus_clock_is_believed(side: int) -> None:
+    sides = observed(200e-6), observed(100e-6)
+    sides[side].batches[:] = in_batches(1000.0)
+    found = clock_agreement.not_shown(*sides, CLOCKS)
+    assert found == "no calls in a row were timed from outside of its process: repeat it without an interruption"
+
+
+def in_batches(call_us: float, *, spread_us: float = 5.0, seed: int = 0) -> list[Batch]:
+    rng = random.Random(seed)
+    return [Batch(20, 20e-6 * (call_us + rng.uniform(-spread_us, spread_us))) for _ in range(20)]

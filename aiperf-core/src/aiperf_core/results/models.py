@@ -12,6 +12,7 @@ from attrs import field, frozen
 
 from aiperf_core.measurements import (
     Audit,
+    Batch,
     Ceilings,
     Energy,
     Estimate,
@@ -238,6 +239,7 @@ class Observations:
         `latency_p50_s`, `latency_p90_s`, `latency_p99_s` (arrival to answer) and `goodput_per_s` (answers in time a
         second).
     steady: runs of calls without a pause, timed by the supervisor's clock.
+    batches: of a run of untrusted code on a GPU, calls in a row on values of their own, timed by the supervisor.
     conditions: the state of the machine after each block.
     no_energy: why there is no `energy`.
     confined: the limits on untrusted code; null for trusted code.
@@ -265,6 +267,7 @@ class Observations:
     audit: Audit | None = field(default=None, kw_only=True)
     flush: Flush | None = field(default=None, kw_only=True)
     steady: list[Steady] = field(factory=list, kw_only=True)
+    batches: list[Batch] = field(factory=list, kw_only=True)
     conditions: Conditions | None = field(default=None, kw_only=True)
     energy: Energy | None = field(default=None, kw_only=True)
     no_energy: str | None = field(default=None, kw_only=True)

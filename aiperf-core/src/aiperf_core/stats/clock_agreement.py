@@ -32,6 +32,9 @@ LONG_S = 0.02
 CHANCE = 1e-5
 # Least number of samples of a side with which a difference can be so improbable, where half of them count.
 LEAST_TESTED = 20
+# The least part of a gain by the GPU's clock that batches of untrusted code must show, and the largest chance that they
+# show it where there is none.
+SHOWN, SHOWN_BY_CHANCE = 0.75, 1e-3
 # Share of a run without pauses that its threads may have waited for a processor; other runs do not count.
 WAITED = 0.1
 # Least length of a run without pauses, beside which messages do not matter.
@@ -305,6 +308,27 @@ def not_sooner(baseline: Samples, one: Samples) -> str | None:
     return (
         f"from the release of its inputs until its output was there for good, a call takes {whole_s * 1e6:,.0f} us, "
         f"and the baseline's call alone {call_s * 1e6:,.0f} us: the gain may be time of the harness; make the workload "
+        "larger"
+    )
+
+
+def not_shown(baseline: Observations, one: Observations, clocks: Clocks) -> str | None:
+    """Why a gain of untrusted code by the GPU's clock is not believed; None where it is.
+
+    That clock is read in the code's own process. Batches are timed from outside, and both sides have the same launches,
+    copies and messages in them: chance must not explain that they are shorter, and they must be shorter by most of what
+    the GPU's clock says.
+    """
+    theirs, ours = ([each.call_s for each in side.batches] for side in (baseline, one))
+    if not theirs or not ours:
+        return "no calls in a row were timed from outside of its process: repeat it without an interruption"
+    by_device = [clocks.median(side.samples, "device") or 0.0 for side in (baseline, one)]
+    claimed_s, shown_s = by_device[0] - by_device[1], median(theirs) - median(ours)
+    if shown_s >= SHOWN * claimed_s and chance_of_excess(theirs, ours, 0.0) <= SHOWN_BY_CHANCE:
+        return None
+    return (
+        f"by the GPU's clock, which its own process reads, a call takes {claimed_s * 1e6:,.1f} us less than the "
+        f"baseline's, and in calls in a row by the supervisor's clock {shown_s * 1e6:,.1f} us less: make the workload "
         "larger"
     )
 

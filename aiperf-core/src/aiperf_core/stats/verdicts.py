@@ -7,7 +7,7 @@ from attrs import evolve, fields, frozen
 
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Conditions, Observations, Row, Sighting, SpeedOfLight, Verdict
-from aiperf_core.stats.clock_agreement import DISAGREE, not_sooner
+from aiperf_core.stats.clock_agreement import DISAGREE, not_shown, not_sooner
 from aiperf_core.stats.conditions import findings
 from aiperf_core.stats.intervals import Blocks, median_interval, ratio_interval, verdict
 from aiperf_core.stats.observations import is_observed, is_untrusted
@@ -141,10 +141,12 @@ class Scoring:
     def _doubt(self, one: Standing) -> str | None:
         """Why a gain is not believed; None where it is."""
         known = next((found.message for found in one.findings if found.issue == DISAGREE), None)
-        samples, asked = one.observed.samples, self.rules.clock == "wall" and self.rules.guards("clocks_agree")
-        if known is None and asked and is_untrusted(samples):
-            return not_sooner(self._baseline.observed.samples, samples)
-        return known
+        baseline = self._baseline.observed
+        if known is not None or not self.rules.guards("clocks_agree") or not is_untrusted(one.observed.samples):
+            return known
+        if self.rules.clock == "wall":
+            return not_sooner(baseline.samples, one.observed.samples)
+        return not_shown(baseline, one.observed, self.rules.clocks)
 
     def _compare_memory(self, one: Standing) -> tuple[Verdict, str | None]:
         gain = self._memory_gain(one)

@@ -10,11 +10,13 @@ then dicts by `rank0`, `rank1` and so on.
 import contextlib
 import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
+import psutil
 import torch
-from attrs import asdict
+from attrs import asdict, frozen
 
 from aiperf_core import pytree
 from aiperf_core.benchmark import BUILT_IN_METRICS, call_with
@@ -46,7 +48,19 @@ _SMALL_BYTES = 32 << 20
 # A reference with more arithmetic has all threads in any case; so has one of unknown arithmetic on more bytes.
 _MUCH_FLOPS, _MUCH_UNKNOWN_BYTES = 1e8, 4 << 20
 _SEEDS = 1 << 63
+# The part of the free memory that the calls of a batch may take.
+_BATCH_SHARE = 0.2
+_ALIGNED = 256
 _NUMBER: pytree.Shape = {"type": "number"}
+
+
+@frozen
+class _Place:
+    """The memory of one call of a batch: its inputs, its outputs, and a copy of them."""
+
+    inputs: list[torch.Tensor]
+    outputs: list[torch.Tensor]
+    kept: list[torch.Tensor]
 
 
 class Judge(Service):
@@ -180,6 +194,58 @@ class Judge(Service):
                 self._copies.append(torch.empty_like(buffer))
             self._copies[index].copy_(buffer)
         self._found = self._copies
+
+    # --- calls in a row, each with values of its own
+
+    def do_open_batch(self, calls: int) -> Message:
+        """Make memory for the values and the outputs of calls in a row: messages and descriptors to map it.
+
+        There are fewer calls than asked for where they would take more than a share of the memory that is free.
+        """
+        free = torch.cuda.mem_get_info()[0] if self._device == "cuda" else psutil.virtual_memory().available
+        sizes = [-(-one.nbytes // _ALIGNED) * _ALIGNED for one in (*self._inputs, *self._outputs)]
+        calls = max(1, min(calls, int(_BATCH_SHARE * free) // (sizes[0] + 2 * sizes[1])))
+        created = [shared_buffers.create(calls * size, self._kind) for size in sizes]
+        values, outputs = (one[0].split(size) for one, size in zip(created, sizes, strict=True))
+        self._batch = [_Place([own], [out], [torch.empty_like(out)]) for own, out in zip(values, outputs, strict=True)]
+        return {
+            "calls": calls,
+            "buffers": [message for _, message, _ in created],
+            "fds": [fd for _, _, fds in created for fd in fds],
+        }
+
+    def do_renew_batch(self, seeds: list[int]) -> list[Message]:
+        """Draw values for each call and write them, as `do_renew`; the inputs of each that are numbers."""
+        return [self._at(place, partial(self._renew_one, seed)) for place, seed in zip(self._batch, seeds, strict=True)]
+
+    def _renew_one(self, seed: int) -> Message:
+        self.do_clear()
+        return self.do_renew(seed)
+
+    def do_keep_batch(self) -> None:
+        """Copy the outputs of all calls, before anything else can write to them."""
+        for place in self._batch:
+            place.kept[0].copy_(place.outputs[0])
+        self._wait()
+
+    def do_compare_batch(self, seeds: list[int], lossy: Message | None, numbers: list[dict[str, float]]) -> Message:
+        """Compare the kept outputs of all calls with the reference: the worst, or the first that is wrong."""
+        compared = []
+        for place, seed, own in zip(self._batch, seeds, numbers, strict=True):
+            self._fresh, self._answer, self._found = self._draw(self._benchmark.task.inputs, seed), None, place.kept
+            compared.append(self._compare(lossy, own))
+        self.do_clear()
+        wrong = next((one for one in compared if one["error"]), None)
+        return wrong or max(compared, key=lambda one: one["worst"] or 0.0)
+
+    def _at(self, place: "_Place", call: Callable[[], Message]) -> Message:
+        """Make a call with the memory of another place as inputs and outputs."""
+        own = self._inputs, self._outputs, self._found
+        self._inputs, self._outputs, self._found = place.inputs, place.outputs, place.kept
+        try:
+            return call()
+        finally:
+            self._inputs, self._outputs, self._found = own
 
     def do_clear(self) -> None:
         """Clear outputs that were delivered and not judged."""

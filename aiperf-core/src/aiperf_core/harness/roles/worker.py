@@ -269,6 +269,33 @@ class Worker(Service):
             "output": {"numbers": {}, "late": False, "aliases": self._aliases()},
         }
 
+    def do_open_batch(self, calls: int, buffers: list[Message], fds: tuple[int, ...] = ()) -> None:
+        """Map the values and the outputs of calls in a row."""
+        held = fds or (None, None)
+        mapped = [shared_buffers.attach(one, fd, self._kind) for one, fd in zip(buffers, held, strict=True)]
+        values, outputs = (one.split(one.numel() // calls) for one in mapped)
+        nodes = list(pytree.tensors_of(self._problem["inputs"]))
+        self._batch = [
+            ([(pytree.view(node, self._inputs), pytree.view(node, own)) for node in nodes], out)
+            for own, out in zip(values, outputs, strict=True)
+        ]
+
+    def do_batch(self, numbers: list[Message]) -> list[dict[str, float]]:
+        """Make calls in a row, each on values of its own; the numbers in each output.
+
+        Code may have kept the addresses of its inputs, as a captured graph does, so the values are copied there. All
+        outputs lie in the judge's memory with the answer.
+        """
+        told = []
+        for (inputs, outputs), own in zip(self._batch, numbers, strict=True):
+            with torch.no_grad():
+                for place, values in inputs:
+                    place.copy_(values)
+            self._output = self._call(own)()
+            told.append(self._deliver(self._output, outputs))
+        self._device.synchronize()
+        return told
+
     def _fetch_inputs(self) -> None:
         """Copy the judge's values to the device where it cannot write there itself; leave the caches as declared."""
         if self._data.in_process:
@@ -295,16 +322,21 @@ class Worker(Service):
 
     def _copy_output(self) -> dict[str, float]:
         """Check the form of the last call's output and copy it to the judge's memory; return its numbers."""
+        numbers = self._deliver(self._output, self._outputs)
+        self._device.synchronize()
+        return numbers
+
+    def _deliver(self, output: Any, memory: torch.Tensor) -> dict[str, float]:
+        """Check the form of an output and start to copy it to memory of the judge; return its numbers."""
         shape, numbers = self._problem["output"], {}
-        pytree.match(shape, self._output, self._kind.torch_device)
+        pytree.match(shape, output, self._kind.torch_device)
         with torch.no_grad():
-            for path, node, leaf in pytree.pairs(shape, self._output):
+            for path, node, leaf in pytree.pairs(shape, output):
                 if node["type"] == "tensor":
-                    pytree.view(node, self._outputs).copy_(leaf)
+                    pytree.view(node, memory).copy_(leaf)
                 elif node["type"] == "number" and math.isfinite(leaf):
                     # NaN and infinities are no JSON; the judge refuses a number that is missing.
                     numbers[path] = leaf
-        self._device.synchronize()
         return numbers
 
     def _aliases(self) -> list[str]:

@@ -16,6 +16,7 @@ from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.ranks.rank_group import RankGroup
 from aiperf_core.harness.run import energy
+from aiperf_core.harness.run.batches import Batches
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.sampler import Sampler
 from aiperf_core.harness.run.setup import Setup
@@ -58,6 +59,9 @@ class LastRound:
         # Of calls in a row only the first has refreshed inputs: code that remembers gains by the others in every tier.
         variants = [one for one in self._active if one.declared.role == "variant"]
         self.repeat([one for one in variants if suspect or one.pace.calls > 1])
+        for one in variants if self.setup.in_batches and baseline.active else ():
+            self.tell("verification: calls in a row", one)
+            Batches(self.sampler.taker).take(baseline, one)
         if self.setup.kind.audited and options.audit and suspect:
             self._audit()
         if self.setup.world_size:

@@ -171,6 +171,11 @@ class Setup:
         return beside_calls or (self.world_size > 0 and self.clock == "wall")
 
     @property
+    def in_batches(self) -> bool:
+        """Whether a gain by the device's clock, which the code's own process reads, is confirmed by batches."""
+        return self.trust.in_batches and self.clock == "device" and self.guards("clocks_agree")
+
+    @property
     def judging(self) -> Judging:
         """What decides how the observations are judged."""
         return Judging(self.options.policy, sorted(self.options.off), self.watches_calls, self.resamples)

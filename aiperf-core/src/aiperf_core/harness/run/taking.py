@@ -13,6 +13,7 @@ from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.notices import Notices
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.trust import Trusted
+from aiperf_core.measurements import Batch
 from aiperf_core.stats.observations import Clocks
 
 _SEED_BITS = 62
@@ -194,6 +195,21 @@ class SampleTaker:
         except (ChildError, KeyError) as error:
             one.fail(error, "did not send both notices")
             return None
+
+    def take_batch(self, one: Participant, calls: int) -> tuple[Batch, dict[str, Any]]:
+        """Time calls in a row on values of their own, and compare their outputs. Raises `ChildError`, `ValueError`."""
+        timeout, seeds = self.method.timeout_s, [self.seeds.new() for _ in range(calls)]
+        one.worker.ask("ready", timeout=timeout)
+        self._wait_stopped(one.worker)
+        numbers, self.present = self.ask_judge("renew_batch", seeds=seeds), None
+        self._wait_stopped(self.judge)
+        asked = time.perf_counter()
+        told = one.worker.ask("batch", timeout=timeout, numbers=numbers)
+        bracket_s = time.perf_counter() - asked
+        self.ask_judge("keep_batch")
+        found = [answers.numbers(each) for each in told]
+        compared = self.ask_judge("compare_batch", seeds=seeds, lossy=one.declared.lossy, numbers=found)
+        return Batch(calls, bracket_s), compared
 
     def _kept_waiting(
         self, watcher: process_monitor.ProcessMonitor, then: tuple[process_monitor.Standing | None, float]

@@ -19,11 +19,13 @@ class Trusted:
     delivers: whether every sample delivers its output before it is known whether it is judged, and some by chance come
         with an integrity probe of the process.
     observed: whether an observer outside of the processes times the samples.
+    in_batches: whether the supervisor times calls in a row, by which a gain is confirmed.
     """
 
     own_values = False
     delivers = False
     observed = False
+    in_batches = False
 
     def rng(self, seed: int) -> random.Random:
         """What draws the values of inputs."""
@@ -59,6 +61,7 @@ class Untrusted(Trusted):
 
     own_values = True
     delivers = True
+    in_batches = True
 
     def rng(self, seed: int) -> random.Random:
         """The operating system's: code must not be able to compute its values from those that it has seen."""
@@ -95,3 +98,4 @@ class Observed(Untrusted):
     """The treatment of untrusted code on a processor: its process decides no time."""
 
     observed = True
+    in_batches = False
