@@ -13,6 +13,6 @@ from aiperf_redteam.relaxation import LONG, benchmark, work
 bench = benchmark(steps=LONG)
 
 
-@bench.baseline(device="cpu", kind="reasonable")
+@bench.baseline(device=("cpu", "cuda"), kind="reasonable")
 def stepwise(x, steps):
     return work(x, steps)
