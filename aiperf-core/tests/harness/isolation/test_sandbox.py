@@ -691,3 +691,21 @@ def test_honest_work_goes_on(scratch: Path, arranged: str) -> None:
     environment = {**os.environ, "OMP_PROC_BIND": "true"}  # OpenMP then binds each of its threads
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("compiler", "open_to_it"),
+    [
+        ("/opt/gcc/bin/gcc", "/opt/gcc"),
+        ("/home/user/bin/gcc", None),  # all of the user's files would be open
+        ("/opt/bin/gcc", None),
+        (None, None),
+    ],
+)
+def test_a_compiler_below_opt_can_be_started(
+    monkeypatch: pytest.MonkeyPatch, compiler: str | None, open_to_it: str | None
+) -> None:
+    monkeypatch.setattr(sandbox.shutil, "which", lambda _: None)
+    usual = [*sandbox._code_folders()]
+    monkeypatch.setattr(sandbox.shutil, "which", lambda name: compiler if name == "gcc" else None)
+    assert [*sandbox._code_folders()] == [*usual, *([open_to_it] if open_to_it else [])]

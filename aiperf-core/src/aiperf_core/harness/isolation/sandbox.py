@@ -21,6 +21,7 @@ import os
 import platform
 import random
 import resource
+import shutil
 import signal
 import site
 import struct
@@ -261,6 +262,11 @@ def _code_folders() -> Iterator[str]:
     yield str(SOURCES)
     for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"):
         yield from filter(os.path.isabs, os.environ.get(name, "").split(os.pathsep))
+    # Triton and torch.compile start the C compiler. Elsewhere than below /opt it might lie among a user's files.
+    for compiler in filter(None, map(shutil.which, (os.environ.get("CC", ""), "gcc", "clang"))):
+        prefix = Path(compiler).resolve().parents[1]
+        if prefix.is_relative_to("/opt") and prefix != Path("/opt"):
+            yield str(prefix)
 
 
 def _allow(ruleset: int, rights: int, paths: Iterable[str]) -> None:
