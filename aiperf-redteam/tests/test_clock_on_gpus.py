@@ -1,9 +1,11 @@
 """A GPU's clock is read in the candidate's own process: calls in a row, timed from outside, confirm what it says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.planner import Planner
 from aiperf_core.results.models import Row, Verdict
 from aiperf_core.stats import verdicts
 from aiperf_core.targets import InstalledTarget
@@ -76,6 +78,13 @@ class Implementation:
         return y
 """
 Judged = Callable[..., list[Row]]
+
+
+@pytest.fixture(scope="module")
+def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planner]:
+    """A planner that knows what a pair of events costs: it is a part of the time of calls this short."""
+    with Planner(Options(), tmp_path_factory.mktemp("logs")) as planner:
+        yield planner
 
 
 def test_a_forged_clock_is_not_believed(judged: Judged) -> None:
