@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 
-from aiperf_core.harness.run.manifest import machine
 from aiperf_core.measurements import Ceilings, Samples
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import TARGETS
+from aiperf_core.results.machine import machine
 from aiperf_core.results.models import Judgement, Row, Sighting, TargetResult, Verdict
 from aiperf_core.stats.judge import judge
 from aiperf_core.stats.standing import rules_of

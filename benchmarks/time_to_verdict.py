@@ -35,8 +35,8 @@ from typing import Any
 
 import attrs
 
-from aiperf_core.harness.run.manifest import machine
 from aiperf_core.harness.run.options import TIERS
+from aiperf_core.results.machine import machine
 
 TARGET = "ch07.memory_access"
 LIMITS_S = {"quick": 5.0, "standard": 60.0}

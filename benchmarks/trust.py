@@ -37,11 +37,11 @@ from attrs import frozen
 
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.run.from_python import Silent
-from aiperf_core.harness.run.manifest import machine
 from aiperf_core.harness.run.options import TIERS, Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.harness.run.setup import Reporter
 from aiperf_core.measurements import Ceilings, Estimate
+from aiperf_core.results.machine import machine
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
 from aiperf_core.stats.intervals import half_width
 from aiperf_core.targets import InstalledTarget, Selection

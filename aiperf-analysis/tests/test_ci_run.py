@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from aiperf_analysis.ci import bisect, fit, running
 from aiperf_analysis.ci.suite import Gate, Suite
 from aiperf_analysis.cli.ci import ci
+from aiperf_core.devices import fitness
+from aiperf_core.devices.fitness import Busy
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.harness.run import fitness
-from aiperf_core.harness.run.fitness import Busy
 
 spec = importlib.util.spec_from_file_location("history_bundles_ci", Path(__file__).with_name("history_bundles.py"))
 assert spec is not None and spec.loader is not None  # noqa: PT018
@@ -210,7 +210,7 @@ def test_history_of_a_suite(place):
 def test_the_lock_keeps_a_second_run_off(place, tmp_path):
     with fitness.lock(0):
         code = (
-            "from aiperf_core.harness.run import fitness\n"
+            "from aiperf_core.devices import fitness\n"
             "try:\n    fitness.lock(0).__enter__()\nexcept fitness.NotFitError as error: print(error.exit_code, error)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -224,7 +224,7 @@ def test_the_lock_keeps_a_second_run_off(place, tmp_path):
 
 def test_a_killed_run_leaves_no_lock(place, tmp_path):
     path = tmp_path / "lock"
-    code = "import os, signal\nfrom aiperf_core.harness.run import fitness\nfitness.lock(0).__enter__(); os.kill(os.getpid(), signal.SIGKILL)"
+    code = "import os, signal\nfrom aiperf_core.devices import fitness\nfitness.lock(0).__enter__(); os.kill(os.getpid(), signal.SIGKILL)"
     subprocess.run([sys.executable, "-c", code], check=False)
     assert path.exists()
     with fitness.lock(0), path.open() as file, pytest.raises(BlockingIOError):

@@ -61,6 +61,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "results": (
         "results/*",
         "document_kind",
+        "suite",
     ),
     "validity": ("validity/*", "validity/checks/*", "validity/registry/*"),
     "stats": ("stats/*",),

@@ -115,8 +115,8 @@ def test_bundles_prove_only_what_is_believed() -> None:
 
 
 def test_the_key_of_this_machine_is_that_of_expectations_files() -> None:
-    from aiperf_core.harness.run.manifest import machine
     from aiperf_core.results.hardware import hardware_key
+    from aiperf_core.results.machine import machine
 
     assert hardware_key(machine(), "cpu", {}) in results.keys_here()
 

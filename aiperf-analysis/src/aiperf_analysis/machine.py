@@ -29,8 +29,8 @@ def probe(plugins: "Plugins", device: str | None, *, refresh: bool, stack: ExitS
     Raises UsageError for a device that is not here.
     """
     from aiperf_core.cli.measuring import scratch_planner
-    from aiperf_core.harness.run.manifest import machine, packages
     from aiperf_core.harness.run.options import Options
+    from aiperf_core.results.machine import machine, packages
 
     planner = stack.enter_context(scratch_planner(Options(device=device, devices=plugins.known_devices)))
     here = machine()

@@ -20,11 +20,12 @@ from typing import IO
 
 from attrs import asdict, field, frozen
 
+from aiperf_core.devices.fitness import Busy, NotFitError, busy, lock
 from aiperf_core.errors import AiperfError
 from aiperf_core.fleet import MACHINE_VARIABLE, RESULT_VARIABLE
-from aiperf_core.harness.run.fitness import Busy, NotFitError, busy, kinds, lock
 from aiperf_core.results import jsontext, structure
 from aiperf_core.results.filenames import MANIFEST
+from aiperf_core.results.machine import kinds
 from aiperf_fleet import delivery
 from aiperf_fleet.delivery import Outcome
 from aiperf_fleet.records import Ending

@@ -7,9 +7,9 @@ import json
 
 from attrs import field, frozen
 
-from aiperf_core.harness.run import suite
-from aiperf_core.harness.run.suite import SuiteFormat
+from aiperf_core import suite
 from aiperf_core.results.jsontext import JsonError
+from aiperf_core.suite import SuiteFormat
 
 ANY = "any"
 # A class in the words of an engine.

@@ -4,8 +4,9 @@ import time
 from fnmatch import fnmatchcase
 
 from aiperf_analysis.ci.suite import Suite
-from aiperf_core.harness.run.fitness import POLL_S, NotFitError, busy, kinds
+from aiperf_core.devices.fitness import POLL_S, NotFitError, busy
 from aiperf_core.names import words
+from aiperf_core.results.machine import kinds
 
 
 def check(suite: Suite) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from attrs import field, frozen
 
 from aiperf_analysis.history.series import METRICS
-from aiperf_core.harness.run import suite
-from aiperf_core.harness.run.suite import SuiteFormat
+from aiperf_core import suite
+from aiperf_core.suite import SuiteFormat
 
 
 @frozen

@@ -53,7 +53,7 @@ def checklist(
     output(values, check_only=True)
     from aiperf_analysis.advice import checklist as advice
     from aiperf_analysis.advice import items
-    from aiperf_core.harness.run.manifest import machine
+    from aiperf_core.results.machine import machine
 
     items.chosen(topic, search)  # a wrong name is refused before anything is read
     seen = None

@@ -76,7 +76,7 @@ def run(suite: Path, conclusive: bool, report: Path | None, as_json: bool) -> in
     """
     found = _read(suite)
     from aiperf_analysis.ci import running
-    from aiperf_core.harness.run.fitness import lock
+    from aiperf_core.devices.fitness import lock
 
     with lock(found.busy.wait_s):
         gated, ran = running.run(found, _say)
@@ -160,7 +160,7 @@ def bisect(good: str, bad: str, suite: Path, runs: int, build: str | None) -> Ex
     """
     found = _read(suite)
     from aiperf_analysis.ci import bisect as bisection
-    from aiperf_core.harness.run.fitness import lock
+    from aiperf_core.devices.fitness import lock
 
     with lock(found.busy.wait_s):
         done = bisection.bisect(found, good, bad, build, _say, runs)

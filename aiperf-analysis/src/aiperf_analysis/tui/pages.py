@@ -309,7 +309,7 @@ def comparison(selection: Selection, left: str, right: str) -> Result:
 def checklist(selection: Selection) -> Result:
     """Recommendations, and which of them the runs have proven."""
     from aiperf_analysis.advice.checklist import checklist as advice
-    from aiperf_core.harness.run.manifest import machine
+    from aiperf_core.results.machine import machine
 
     return advice(selection, machine())
 

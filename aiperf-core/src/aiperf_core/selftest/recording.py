@@ -255,7 +255,7 @@ def header(command: Sequence[str]) -> dict[str, Any]:
     from aiperf_core.devices import host
     from aiperf_core.devices.gpus import gpus
     from aiperf_core.git import git_commit
-    from aiperf_core.harness.run.manifest import packages
+    from aiperf_core.results.machine import packages
 
     found, driver = gpus()
     return {

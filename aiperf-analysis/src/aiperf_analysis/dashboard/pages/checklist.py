@@ -32,7 +32,7 @@ def page(asked: Asked) -> View:
 def of_items(asked: Asked) -> Result:
     """The items as a result. Raises UsageError for an unknown topic, and for words that no item has."""
     from aiperf_analysis.advice import checklist, items
-    from aiperf_core.harness.run.manifest import machine
+    from aiperf_core.results.machine import machine
 
     topic, search = asked.one("topic") or None, asked.one("search") or None
     items.chosen(topic, search)

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 from attrs import field, fields, frozen
 
+from aiperf_core.devices.fitness import Busy
 from aiperf_core.errors import UsageError
-from aiperf_core.harness.run.fitness import Busy
 from aiperf_core.names import cause, words
 from aiperf_core.results import jsontext, schema, structure
 from aiperf_core.results.jsontext import JsonError

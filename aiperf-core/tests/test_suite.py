@@ -7,11 +7,11 @@ import jsonschema
 import pytest
 from attrs import field, frozen
 
+from aiperf_core import suite
 from aiperf_core.errors import UsageError
-from aiperf_core.harness.run import suite
-from aiperf_core.harness.run.suite import SuiteFormat
 from aiperf_core.results import structure
 from aiperf_core.results.jsontext import JsonError
+from aiperf_core.suite import SuiteFormat
 
 
 @frozen

@@ -100,16 +100,6 @@ def _take(descriptor: int, path: Path, wait_s: float) -> None:
             time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))
 
 
-def kinds(device: str | None) -> list[str]:
-    """The kinds of this machine: by its GPUs and by its processor, or the one of a device."""
-    from aiperf_core.harness.run.manifest import machine
-    from aiperf_core.results.hardware import hardware_key
-
-    here = machine()
-    devices = [device] if device else (["cuda"] if here.gpus else []) + ["cpu"]
-    return [hardware_key(here, one, {}) for one in devices]
-
-
 def busy(limits: Busy) -> list[str]:
     """Why the machine is too busy; empty where it is not. Takes a second."""
     import psutil
