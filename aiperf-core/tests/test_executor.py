@@ -15,7 +15,7 @@ from aiperf_core.candidate_format import AIPERF
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import SkipError, UsageError
 from aiperf_core.executor import BUILT_IN, HERE, Executor, WorkerSpec, known_executor
-from aiperf_core.harness.isolation.candidate import CandidateSource
+from aiperf_core.formats.candidate import CandidateSource
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner

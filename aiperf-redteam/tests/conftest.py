@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aiperf_core.candidate_format import AIPERF, Format
-from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.observing import STARVED_REASON
 from aiperf_core.harness.run.options import Options

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.cli.main import Shell
 from aiperf_core.described import TargetRef
-from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import Installed, load_plugins
 from aiperf_core.selftest import recording

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aiperf_core.candidate_format import AIPERF
-from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.run import bench
 from aiperf_core.results.models import Row, Verdict
 from aiperf_core.targets import InstalledTarget

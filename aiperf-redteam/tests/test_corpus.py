@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aiperf_core.candidate_format import AIPERF
-from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import Row, Verdict
 

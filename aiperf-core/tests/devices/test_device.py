@@ -18,7 +18,7 @@ from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.devices.device import BUILT_IN, CPU, Device, DeviceKind, Found, known_device
 from aiperf_core.devices.discovery import of_plugins
 from aiperf_core.errors import AiperfError, SkipError, UsageError
-from aiperf_core.harness.isolation.candidate import CandidateSource
+from aiperf_core.formats.candidate import CandidateSource
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.plugins import Plugins, load_plugins

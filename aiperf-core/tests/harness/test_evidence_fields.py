@@ -13,7 +13,7 @@ import pytest
 
 import aiperf_core
 from aiperf_core.candidate_format import AIPERF
-from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.run import recording
 from aiperf_core.measurements import Census, Rank
 from aiperf_core.results.models import TargetResult

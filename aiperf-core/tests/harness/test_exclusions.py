@@ -16,7 +16,7 @@ import pytest
 from aiperf_core import Cost
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.described import DescribedImplementation
-from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.ranks.rank_group import RankGroup
 from aiperf_core.harness.run import options
 from aiperf_core.harness.run.options import Options

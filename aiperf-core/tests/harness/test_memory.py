@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aiperf_core.candidate_format import AIPERF
-from aiperf_core.harness.isolation.candidate import CandidateSource
+from aiperf_core.formats.candidate import CandidateSource
 from aiperf_core.results.models import TargetResult, Verdict
 
 Measure = Callable[..., Any]

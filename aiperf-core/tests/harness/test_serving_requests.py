@@ -8,7 +8,7 @@ import pytest
 from aiperf_core.benchmark import Benchmark
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.errors import BenchmarkError, UsageError
-from aiperf_core.harness.isolation.candidate import CandidateSource
+from aiperf_core.formats.candidate import CandidateSource
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner

@@ -96,9 +96,9 @@ def judge(
     assert candidate is not None
     from aiperf_core.cli.resuming import execute
     from aiperf_core.cli.run_view import RunView, consoles
-    from aiperf_core.harness.isolation import quarantine
-    from aiperf_core.harness.isolation.candidate import check_candidate
+    from aiperf_core.formats.candidate import check_candidate
     from aiperf_core.harness.run.bundle_run import BundleRun
+    from aiperf_core.validity import quarantine
 
     accepted = _tolerance(tolerance, tolerance_reason)
     selection, baseline = _selection(plugins, target, kind)

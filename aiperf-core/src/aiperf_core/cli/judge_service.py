@@ -22,7 +22,7 @@ from typing import Any, Self
 from attrs import define, field, frozen
 
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.harness.isolation.candidate import MAX_BYTES
+from aiperf_core.formats.candidate import MAX_BYTES
 from aiperf_core.names import words
 
 # A candidate's text, with all its characters escaped, and the rest of the request.

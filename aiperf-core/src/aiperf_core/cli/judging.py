@@ -14,8 +14,7 @@ from aiperf_core.cli.resuming import INTERRUPTED
 from aiperf_core.cli.run_view import RunView, consoles
 from aiperf_core.cli.watch import BUDGET_S
 from aiperf_core.cli.watching import Files, Watch
-from aiperf_core.harness.isolation import quarantine
-from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.bundle_run import BundleRun
 from aiperf_core.harness.run.options import Options
@@ -27,6 +26,7 @@ from aiperf_core.results import structure
 from aiperf_core.results.models import SkippedTarget
 from aiperf_core.targets import Selection
 from aiperf_core.tolerance import Tolerance
+from aiperf_core.validity import quarantine
 
 if TYPE_CHECKING:
     from aiperf_core.cli.judge_service import Request

@@ -17,7 +17,7 @@ from aiperf_core.candidate_format import AIPERF
 from aiperf_core.devices.host import hypervisor
 from aiperf_core.devices.probe import nvidia
 from aiperf_core.errors import UsageError
-from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan, Planner

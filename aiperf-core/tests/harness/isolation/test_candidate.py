@@ -15,14 +15,9 @@ import torch
 from aiperf_core.benchmark import Benchmark, call_with
 from aiperf_core.candidate_format import AIPERF, BUILT_IN, KERNELBENCH, known_format
 from aiperf_core.errors import BenchmarkError, ContractError, UsageError
+from aiperf_core.formats.candidate import MAX_BYTES, CandidateSource, check_candidate, check_inputs
 from aiperf_core.formats.kernelbench import KernelBench
-from aiperf_core.harness.isolation.candidate import (
-    MAX_BYTES,
-    CandidateSource,
-    check_candidate,
-    check_inputs,
-    load_candidate,
-)
+from aiperf_core.harness.isolation.candidate import load_candidate
 from aiperf_core.harness.roles.output_check import compare_tensors
 
 NAMES = ("a", "b", "n")

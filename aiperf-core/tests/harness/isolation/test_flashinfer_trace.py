@@ -11,8 +11,9 @@ import torch
 from aiperf_core.benchmark import Benchmark, call_with
 from aiperf_core.candidate_format import FLASHINFER_TRACE
 from aiperf_core.errors import AiperfError, BenchmarkError, ContractError, UsageError
+from aiperf_core.formats.candidate import check_candidate, check_inputs
 from aiperf_core.formats.flashinfer_trace import FlashInferTrace
-from aiperf_core.harness.isolation.candidate import check_candidate, check_inputs, load_candidate
+from aiperf_core.harness.isolation.candidate import load_candidate
 
 REFERENCE = """
 import torch

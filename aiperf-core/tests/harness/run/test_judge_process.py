@@ -13,7 +13,7 @@ from attrs import asdict
 
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.devices.device import CPU
-from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.judge_process import JudgeProcess, NextJudge

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from aiperf_core.candidate_format import AIPERF
-from aiperf_core.harness.isolation.candidate import CandidateSource, check_candidate
+from aiperf_core.formats.candidate import CandidateSource, check_candidate
 from aiperf_core.harness.run import bench, observing
 from aiperf_core.harness.run.observing import ObservedTaker, free_processors, has_processor
 from aiperf_core.harness.run.planner import Planner

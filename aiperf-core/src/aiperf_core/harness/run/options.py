@@ -7,7 +7,7 @@ from attrs import field, frozen
 from aiperf_core.devices.device import BUILT_IN, Device
 from aiperf_core.executor import BUILT_IN as EXECUTORS
 from aiperf_core.executor import Executor
-from aiperf_core.harness.isolation.candidate import CandidateSource
+from aiperf_core.formats.candidate import CandidateSource
 from aiperf_core.tolerance import Tolerance
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Severity

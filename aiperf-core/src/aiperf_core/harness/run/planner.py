@@ -15,7 +15,7 @@ from aiperf_core.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.devices.device import CPU, CUDA, DeviceKind
 from aiperf_core.errors import AiperfError, SkipError, UsageError
 from aiperf_core.executor import HERE, TORCHRUN
-from aiperf_core.harness.isolation.candidate import check_inputs
+from aiperf_core.formats.candidate import check_inputs
 from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.durations import Store, TimeLeft, key_of
 from aiperf_core.harness.run.judge_process import NextJudge

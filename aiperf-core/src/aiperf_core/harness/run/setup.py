@@ -11,7 +11,7 @@ from aiperf_core.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.devices.device import Device, DeviceKind
 from aiperf_core.devices.flush_bound import FlushBound
 from aiperf_core.executor import ExecutorKind
-from aiperf_core.harness.isolation.candidate import CandidateSource
+from aiperf_core.formats.candidate import CandidateSource
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.durations import Durations
 from aiperf_core.harness.run.judge_process import NextJudge

@@ -8,19 +8,15 @@ import contextlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import cattrs
 from attrs import asdict, frozen
 
 from aiperf_core.errors import AiperfError, ExitCode
 from aiperf_core.folders import cache_folder
+from aiperf_core.formats.candidate import CandidateSource
 from aiperf_core.results import atomic
-from aiperf_core.results.models import DISBELIEVED
-
-if TYPE_CHECKING:
-    from aiperf_core.harness.isolation.candidate import CandidateSource
-    from aiperf_core.results.models import SkippedTarget, TargetResult
+from aiperf_core.results.models import DISBELIEVED, SkippedTarget, TargetResult
 
 # After so many findings the code is not judged again. A single one may be an error of the machine.
 OFFENCES = 3
@@ -48,7 +44,7 @@ class Record:
     day: str
 
 
-def refuse_known(source: "CandidateSource") -> None:
+def refuse_known(source: CandidateSource) -> None:
     """Raise `QuarantineError` for a candidate whose content was found invalid `OFFENCES` times."""
     known = _read().get(source.sha256)
     if known is not None and known.times >= OFFENCES:
@@ -59,7 +55,7 @@ def refuse_known(source: "CandidateSource") -> None:
         )
 
 
-def note(source: "CandidateSource", result: "TargetResult | SkippedTarget") -> None:
+def note(source: CandidateSource, result: TargetResult | SkippedTarget) -> None:
     """Record a candidate if a finding made it invalid. Where the baseline is not believed, the workload is at fault."""
     baseline, *others = getattr(result, "rows", None) or (None,)
     if baseline is None or baseline.verdict in DISBELIEVED:
