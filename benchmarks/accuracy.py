@@ -41,13 +41,14 @@ from typing import Any
 import torch
 from attrs import asdict, evolve, field, frozen
 
+from aiperf_core import atomic
 from aiperf_core.devices import cuda_ceilings, probe
 from aiperf_core.devices.cuda import CudaDevice
 from aiperf_core.devices.ledger import audit
 from aiperf_core.devices.measuring import Page, reason
 from aiperf_core.errors import AiperfError, ExitCode, SkipError
 from aiperf_core.kernels import cuda_source
-from aiperf_core.results import atomic, jsontext
+from aiperf_core.results import jsontext
 
 BAR, BAR_S = 0.05, 0.5e-6
 NEEDED_BYTES = 20 << 30

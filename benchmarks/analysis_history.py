@@ -30,7 +30,8 @@ from attrs import asdict, frozen
 from aiperf_analysis.history.changes import course
 from aiperf_analysis.history.newest import newest
 from aiperf_analysis.history.noise import Floats
-from aiperf_core.results import atomic, jsontext
+from aiperf_core import atomic
+from aiperf_core.results import jsontext
 
 SD = 0.005
 WITHIN = 1e-6  # variance within a run: 0.1 % of standard error

@@ -19,12 +19,13 @@ from typing import Any
 
 from attrs import asdict, evolve, frozen
 
+from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import TIERS, Options
 from aiperf_core.harness.run.planner import Plan, Planner
 from aiperf_core.plugins import load_plugins
-from aiperf_core.results import atomic, jsontext, structure
+from aiperf_core.results import jsontext, structure
 from aiperf_core.results.machine import machine
 from aiperf_core.results.models import TargetResult, Verdict
 

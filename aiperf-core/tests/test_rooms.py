@@ -17,6 +17,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "ground": (
         "errors",
         "analysis",
+        "atomic",
         "audit",
         "git",
         "names",

@@ -14,11 +14,11 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
+from aiperf_core import atomic
 from aiperf_core.cli.main import Shell
 from aiperf_core.measurements import Estimate
 from aiperf_core.plugins import load_plugins
 from aiperf_core.requirements import Hardware
-from aiperf_core.results import atomic
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Verdict
 from aiperf_core.stats.recheck import recheck

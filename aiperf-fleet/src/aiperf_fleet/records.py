@@ -5,9 +5,10 @@ from pathlib import Path
 
 from attrs import define, evolve, field, frozen
 
+from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
-from aiperf_core.results import atomic, jsontext, structure
+from aiperf_core.results import jsontext, structure
 from aiperf_fleet.slow import Comparison, Measured
 from aiperf_fleet.suite import Suite
 

@@ -19,9 +19,9 @@ from attrs import asdict, frozen
 from aiperf_analysis.advice import probes
 from aiperf_analysis.advice.items import topics
 from aiperf_analysis.advice.redaction import Redactor, redactor
+from aiperf_core import atomic
 from aiperf_core.devices import environment
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.results import atomic
 from aiperf_core.results.filenames import MANIFEST, PLAIN
 from aiperf_core.results.listing import Run, Unreadable, bundles
 from aiperf_core.results.machine import machine, packages

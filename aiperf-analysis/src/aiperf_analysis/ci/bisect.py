@@ -15,9 +15,10 @@ from aiperf_analysis.ci import running
 from aiperf_analysis.ci.gating import Gated
 from aiperf_analysis.ci.suite import FORMAT, Suite
 from aiperf_analysis.history.newest import LEAST_RUNS
+from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import words
-from aiperf_core.results import atomic, jsontext, structure
+from aiperf_core.results import jsontext, structure
 
 GOOD, BAD, SKIP = 0, 1, 125  # what `git bisect run` reads
 # Runs of the good commit: enough for an interval that can see a few percent.

@@ -10,11 +10,11 @@ from attrs import asdict, frozen
 
 from aiperf_analysis.ci.gating import CODES, Decision, Gated
 from aiperf_analysis.ci.suite import Suite
-from aiperf_core import units
+from aiperf_core import atomic, units
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 from aiperf_core.render.ci import Case, junit
-from aiperf_core.results import atomic, jsontext
+from aiperf_core.results import jsontext
 
 SCHEMA_VERSION = 1
 _ELEMENTS = {"REGRESSION": "failure", "DISTRUSTED": "failure", "FAILED": "error", "INCONCLUSIVE": "skipped"}

@@ -29,8 +29,9 @@ def probe(plugins: Plugins, device: str | None, refresh: bool, out: Path | None,
       aiperf probe --out machine.json
     """
     from aiperf_analysis import machine
+    from aiperf_core import atomic
     from aiperf_core.errors import AiperfError, UsageError
-    from aiperf_core.results import atomic, jsontext
+    from aiperf_core.results import jsontext
 
     if out is not None and (out.suffix.lower() != ".json" or not out.parent.is_dir()):
         raise UsageError(f"'{out}' is no place for the document; --out takes FILE.json in a folder that exists.")

@@ -13,9 +13,9 @@ from typing import Any
 
 from attrs import asdict, frozen
 
+from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
-from aiperf_core.results import atomic
 from aiperf_core.targets import nearest
 from aiperf_core.units import plural
 

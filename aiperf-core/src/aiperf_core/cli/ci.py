@@ -38,8 +38,8 @@ class Ci:
         if self.github:
             _annotate(plugins, cases)
         if self.junit is not None:
+            from aiperf_core import atomic
             from aiperf_core.render.ci import junit
-            from aiperf_core.results import atomic
 
             try:
                 atomic.write(self.junit, junit(cases))

@@ -39,8 +39,8 @@ def export(what: "Address", kind: str, samples: bool, out: Path | None) -> None:
       aiperf export latest --out rows.csv
       aiperf export latest --samples --out samples.parquet
     """
+    from aiperf_core import atomic
     from aiperf_core.cli.run_view import consoles
-    from aiperf_core.results import atomic
     from aiperf_core.results.export import SAMPLE_FORMATS, render, render_samples, sample_table, table
 
     if samples and kind not in SAMPLE_FORMATS:

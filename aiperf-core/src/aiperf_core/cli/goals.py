@@ -114,8 +114,8 @@ def declarations(
 
 def _write(path: Path, found: "Standings") -> None:
     """Write the page, whole or not at all."""
+    from aiperf_core import atomic
     from aiperf_core.render.goals import page
-    from aiperf_core.results import atomic
 
     try:
         atomic.write(path, page(found).encode())

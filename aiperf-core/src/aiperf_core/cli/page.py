@@ -41,11 +41,10 @@ def page(plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter, out: P
     if out.suffix != ".md":
         raise UsageError(f"'{out}' does not end in .md; give --out a name such as page.md.")
     targets = [selection.target for selection in plugins.select(patterns_or_all(patterns, only), only)]
-    from aiperf_core import units
+    from aiperf_core import atomic, units
     from aiperf_core.loading import load_benchmark
     from aiperf_core.render import picture_file
     from aiperf_core.render.lesson import contents, lesson
-    from aiperf_core.results import atomic
 
     figures = 0
 

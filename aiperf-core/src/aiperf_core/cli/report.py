@@ -110,8 +110,7 @@ def _render(kind: str, page: "Report", found: "Address", results: list["TargetRe
 
 
 def _write(out: Path, data: bytes, targets: int) -> None:
-    from aiperf_core import units
-    from aiperf_core.results import atomic
+    from aiperf_core import atomic, units
 
     try:
         atomic.write(out, data)

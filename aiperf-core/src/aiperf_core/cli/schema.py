@@ -96,7 +96,7 @@ def _read(found: "Installed[DocumentKind] | Installed[DocumentSchema]") -> bytes
 
 def _write(folder: Path, source: _Schema) -> Path:
     """Write a schema to a folder, whole or not at all."""
-    from aiperf_core.results import atomic
+    from aiperf_core import atomic
 
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out '{folder}' is a file; name a folder.")

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+from aiperf_core import atomic
 from aiperf_core.errors import BundleError
 from aiperf_core.profiling.models import PROFILE_VERSION, Artifact, Profile
-from aiperf_core.results import atomic, jsontext, structure
+from aiperf_core.results import jsontext, structure
 from aiperf_core.results.filenames import file_name
 
 FOLDER = "profiles"

@@ -22,9 +22,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aiperf_core import atomic
 from aiperf_core.errors import BundleError
 from aiperf_core.names import words
-from aiperf_core.results import atomic
 from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS, file_name, target_name
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from attrs import frozen
 
+from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, BundleError, ExitCode, UsageError
 from aiperf_core.names import words
-from aiperf_core.results import atomic, seal_check
+from aiperf_core.results import seal_check
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
 

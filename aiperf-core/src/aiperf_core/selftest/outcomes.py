@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import attrs
 from attrs import frozen
 
+from aiperf_core import atomic
 from aiperf_core.devices.host import processor
 from aiperf_core.distributions import installed_version
 from aiperf_core.folders import cache_folder
-from aiperf_core.results import atomic
 from aiperf_core.version import SOURCES
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from typing import Any
 import psutil
 from attrs import define, evolve, field, frozen
 
+from aiperf_core import atomic
 from aiperf_core.errors import BundleError
-from aiperf_core.results import atomic, jsontext, structure
+from aiperf_core.results import jsontext, structure
 from aiperf_core.results.models import Conditions, Row
 from aiperf_core.selftest.runs import NotTriedError
 from aiperf_core.selftest.support import name_of

@@ -14,11 +14,12 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
+from aiperf_core import atomic
 from aiperf_core.errors import BundleError
 from aiperf_core.git import changed_sources, git_commit
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
-from aiperf_core.results import atomic, jsontext, structure
+from aiperf_core.results import jsontext, structure
 from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST

@@ -12,10 +12,10 @@ from pathlib import Path
 import cattrs
 from attrs import asdict, frozen
 
+from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, ExitCode
 from aiperf_core.folders import cache_folder
 from aiperf_core.formats.candidate import CandidateSource
-from aiperf_core.results import atomic
 from aiperf_core.results.models import DISBELIEVED, SkippedTarget, TargetResult
 
 # After so many findings the code is not judged again. A single one may be an error of the machine.

@@ -10,41 +10,16 @@ from aiperf_core.devices import cpu_kind
 from aiperf_core.devices.device import CPU, CUDA
 from aiperf_core.devices.flush_bound import FlushBound
 from aiperf_core.harness.processes.child import ChildError
-from aiperf_core.harness.run import flush_bounds
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
 
 BOUND = FlushBound(1 << 26, 1 << 30, 30e-6, "all of 15 reads were displaced after 32 MiB")
-STATE = {"torch": "2.0"}
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path))
     return tmp_path / "ceilings"
-
-
-def test_what_is_kept_is_found_again_in_the_same_state_only(cache: Path) -> None:
-    flush_bounds.write("cpu", STATE, BOUND)
-    assert flush_bounds.read("cpu", STATE) == BOUND
-    assert flush_bounds.read("cpu", {"torch": "2.1"}) is None
-    (file,) = cache.iterdir()
-    assert file.name.startswith("flush-cpu-")
-    assert BOUND.reason in file.read_text()
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"state": {"torch": "2.0"}, "bound": {"size_bytes": 3}}'])
-def test_a_file_that_is_none_is_measured_again(cache: Path, text: str) -> None:
-    flush_bounds.write("cpu", STATE, BOUND)
-    (file,) = cache.iterdir()
-    file.write_text(text)
-    assert flush_bounds.read("cpu", STATE) is None
-
-
-def test_a_cache_that_cannot_be_written_costs_only_time(cache: Path) -> None:
-    cache.write_text("a file where a folder belongs")
-    flush_bounds.write("cpu", STATE, BOUND)
-    assert flush_bounds.read("cpu", STATE) is None
 
 
 class Prober:

@@ -16,10 +16,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, SkipError
 from aiperf_core.fleet import FleetKind, FleetTask, Offer, TaskState, TaskStatus
 from aiperf_core.names import words
-from aiperf_core.results import atomic
 from aiperf_fleet.engines.common import check_options, check_possible, tail_of
 
 OPTIONS = ("address",)

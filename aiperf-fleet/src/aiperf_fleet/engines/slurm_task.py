@@ -4,8 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from aiperf_core import atomic
 from aiperf_core.fleet import MACHINE_VARIABLE, RESULT_VARIABLE
-from aiperf_core.results import atomic
 
 
 def run_task(command: list[str], environment: dict[str, str], result: str, task_id: str) -> int:

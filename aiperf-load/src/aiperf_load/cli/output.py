@@ -96,7 +96,7 @@ def as_csv(result: "LoadResult") -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    from aiperf_core.results import atomic
+    from aiperf_core import atomic
 
     try:
         atomic.write(path, text.encode())

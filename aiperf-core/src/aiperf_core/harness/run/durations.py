@@ -14,8 +14,9 @@ from pathlib import Path
 
 from attrs import define, field
 
+from aiperf_core import atomic
 from aiperf_core.folders import cache_folder
-from aiperf_core.results import atomic, jsontext
+from aiperf_core.results import jsontext
 
 # The phases of a round; `final` are the checks after the last one.
 PHASES = ("setup", "warm-up", "sampling", "verification")

@@ -13,15 +13,13 @@ from typing import Any, Self
 import cattrs
 from attrs import asdict, define, evolve, field
 
-from aiperf_core.devices import ceiling_figures, host_memory
+from aiperf_core.devices import ceiling_figures, host_memory, kept
 from aiperf_core.devices.device import CPU, CUDA, DeviceKind, Found, known_device
 from aiperf_core.devices.flush_bound import FlushBound
 from aiperf_core.errors import AiperfError, SkipError, UsageError
 from aiperf_core.executor import ExecutorKind, known_executor
 from aiperf_core.harness.isolation.sandbox import OPTIONAL, relaxations
 from aiperf_core.harness.processes.child import Child, ChildError, ForkServer
-from aiperf_core.harness.run import ceilings as kept
-from aiperf_core.harness.run import flush_bounds
 from aiperf_core.harness.run.options import Options
 from aiperf_core.measurements import Ceilings
 from aiperf_core.requirements import Hardware
@@ -214,14 +212,14 @@ class Machine:
             return None
         if device not in self._flush_bounds:
             state = self._state(device)
-            bound = flush_bounds.read(device, state)
+            bound = kept.read_flush_bound(device, state)
             if bound is None:
                 with contextlib.suppress(ChildError), self._probers(f"flush-{device}") as (prober,):
                     told = asdict(self.options.devices[device])
                     answer = prober.ask("bound_flush", timeout=_CEILINGS_TIMEOUT_S, device=told)
                     bound = cattrs.structure(answer, FlushBound)
                     if bound.size_bytes < bound.whole_bytes:
-                        flush_bounds.write(device, state, bound)
+                        kept.write_flush_bound(device, state, bound)
             self._flush_bounds[device] = bound
         return self._flush_bounds[device]
 

@@ -21,7 +21,7 @@ from aiperf_core.results.seal_check import SealError
 from aiperf_core.stats.compare import Difference, of_manifests
 from aiperf_core.stats.recheck import recheck
 
-# A file that a killed process was writing; see `results.atomic`.
+# A file that a killed process was writing; see `atomic`.
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
 # What may differ. Each stretch has its own record of the machine's state, and the sources' hashes are stricter than a
 # commit.

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from aiperf_core.results import atomic
+from aiperf_core import atomic
 
 
 def test_a_file_is_replaced_whole(tmp_path):

@@ -1,4 +1,7 @@
-"""The ceilings of a machine, kept between runs: one file for each state in which the machine was measured."""
+"""What was measured of a machine, kept between runs: its ceilings, and how much a flush must write.
+
+There is one file for each state in which the machine was measured.
+"""
 
 import contextlib
 import hashlib
@@ -7,21 +10,24 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any, TypeVar
 
 import attrs
 import cattrs
 
+from aiperf_core import atomic
 from aiperf_core.devices.disk import file_system
+from aiperf_core.devices.flush_bound import FlushBound
 from aiperf_core.devices.gpus import gpus
 from aiperf_core.devices.host import processor
 from aiperf_core.devices.probe import nvidia
 from aiperf_core.folders import cache_folder
 from aiperf_core.measurements import Ceilings
 from aiperf_core.requirements import Hardware
-from aiperf_core.results import atomic
 
 # Increased when figures are measured in another way, so that older figures are measured again.
 FORMAT = 5
+_T = TypeVar("_T")
 _CLOCKS = ("power_limit_w", "sm_clock_max_hz", "memory_clock_max_hz")
 
 
@@ -45,24 +51,49 @@ def state_of(device: str, hardware: Hardware) -> dict[str, str]:
 
 
 def read(device: str, state: dict[str, str]) -> Ceilings | None:
-    """The figures kept for a device in this state; None where there are none, or they cannot be read."""
-    try:
-        kept = cattrs.structure(json.loads(file_of(device, state).read_text()), Ceilings)
-    except (OSError, ValueError, KeyError, TypeError, cattrs.BaseValidationError):
-        return None
-    return kept if kept.state == state else None
+    """The ceilings kept for a device in this state; None where there are none, or they cannot be read."""
+    return _structured(_read(device, state), Ceilings)
 
 
 def write(device: str, ceilings: Ceilings) -> None:
-    """Keep figures under their state. A folder that cannot be written is ignored: the next run measures again."""
-    file = file_of(device, ceilings.state)
+    """Keep ceilings under their state. A folder that cannot be written is ignored: the next run measures again."""
+    _write(device, ceilings.state, attrs.asdict(ceilings))
+
+
+def read_flush_bound(device: str, state: dict[str, str]) -> FlushBound | None:
+    """How much a flush must write, as kept for a device in this state; None as for ceilings."""
+    return _structured(_read(f"flush-{device}", state).get("bound"), FlushBound)
+
+
+def write_flush_bound(device: str, state: dict[str, str], bound: FlushBound) -> None:
+    """Keep how much a flush must write, as ceilings are kept."""
+    _write(f"flush-{device}", state, {"state": state, "bound": attrs.asdict(bound)})
+
+
+def _read(name: str, state: dict[str, str]) -> dict[str, Any]:
+    """A file's content; empty where there is none for this state, or it cannot be read."""
+    try:
+        kept = json.loads(_file(name, state).read_text())
+    except (OSError, ValueError):
+        return {}
+    return kept if isinstance(kept, dict) and kept.get("state") == state else {}
+
+
+def _structured(kept: Any, kind: type[_T]) -> _T | None:
+    try:
+        return cattrs.structure(kept, kind)
+    except (ValueError, KeyError, TypeError, cattrs.BaseValidationError):
+        return None
+
+
+def _write(name: str, state: dict[str, str], content: dict[str, Any]) -> None:
+    file = _file(name, state)
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(file, json.dumps(attrs.asdict(ceilings), indent=1).encode())
+        atomic.write(file, json.dumps(content, indent=1).encode())
 
 
-def file_of(name: str, state: dict[str, str]) -> Path:
-    """The file in which something that depends on a state is kept."""
+def _file(name: str, state: dict[str, str]) -> Path:
     digest = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
     return cache_folder() / "ceilings" / f"{name}-{digest[:12]}.json"
 
