@@ -2,9 +2,22 @@
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from attrs import frozen
+
+# The cheaper and coarser formats of each precision that a cost may declare, with their significant bits.
+_HALF, _BF16, _FP8, _FP4 = ("tf32 or fp16", 11), ("bf16", 8), ("fp8", 4), ("fp4", 2)
+_COARSER = {
+    "fp64": (("fp32", 24), _HALF, _BF16, _FP8),
+    "fp32": (_HALF, _BF16, _FP8),
+    "tf32": (_BF16, _FP8),
+    "fp16": (_FP8,),
+    "bf16": (_FP8,),
+    "fp8": (_FP4,),
+    "int8": (_FP4,),
+}
 
 
 @frozen
@@ -148,3 +161,43 @@ def rounds(value: torch.Tensor) -> bool:
 def wide(value: torch.Tensor) -> torch.dtype:
     """The widest dtype of its kind."""
     return torch.complex128 if value.is_complex() else torch.float64
+
+
+def significant_bits(dtype: torch.dtype) -> int:
+    """Significant bits of a floating-point format."""
+    return 1 - round(math.log2(torch.finfo(dtype).eps))
+
+
+def coarsened(one: torch.Tensor, bits: int) -> torch.Tensor:
+    """An input rounded to the given number of significant bits; one whose dtype does not round as it is."""
+    return round_to(one, bits) if rounds(one) else one
+
+
+def half_zeroed(one: torch.Tensor, chosen: torch.Tensor, dim: int) -> torch.Tensor:
+    """An input, of the chosen one with zeros for the last half along a dimension."""
+    if one is not chosen:
+        return one
+    zeroed, half = one.clone(), one.shape[dim] // 2
+    zeroed.narrow(dim, half, one.shape[dim] - half).zero_()
+    return zeroed
+
+
+def poisoned(one: torch.Tensor, chosen: torch.Tensor, place: int) -> torch.Tensor:
+    """An input, of the chosen one with a NaN at a flat index."""
+    if one is not chosen:
+        return one
+    flat = one.reshape(-1).clone()
+    flat[place] = math.nan
+    return flat.view_as(one)
+
+
+def is_finite(leaf: Any) -> bool:
+    """Whether a leaf of an answer has neither NaN nor infinity."""
+    if isinstance(leaf, torch.Tensor):
+        return bool(leaf.to(wide(leaf)).isfinite().all())
+    return leaf is None or math.isfinite(leaf)
+
+
+def coarser(precision: str, bits: int) -> list[tuple[str, int]]:
+    """The formats that must not pass for a declared precision and have fewer than `bits` significant bits."""
+    return [one for one in _COARSER[precision] if one[1] < bits]

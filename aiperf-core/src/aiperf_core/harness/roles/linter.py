@@ -10,7 +10,7 @@ reference.* It leaves its arguments unchanged, returns finite values of one form
 judge.*     Wrong answers, each put into one leaf of a right output, must be refused. If the data make a wrong answer
             right, the benchmark needs other data.
 budget.*    The quality metric of a lossy variant must refuse the worst of them too.
-cost.*      Declared work against observed work; see `_test_flops`, `_test_read` and `_test_written`.
+cost.*      Declared work against observed work; see `declared_cost`.
 form.*      What readers need. Notes only, except where the contents page contradicts the file.
 
 Precision is tested by rounding to the significant bits of a format, not to its range: an overflow in fp16 would be
@@ -19,18 +19,16 @@ the precision that the cost declares: bf16 arithmetic may pass for fp16, which c
 """
 
 import contextlib
-import math
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Any
 
 import torch
-from attrs import asdict, frozen
-from torch.utils._python_dispatch import TorchDispatchMode
+from attrs import asdict
 
 from aiperf_core import pytree
 from aiperf_core.benchmark import Implementation, bind, call_with
@@ -43,78 +41,29 @@ from aiperf_core.loading import load_benchmark
 from aiperf_core.serving import Desk, at_desk
 from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.tolerance import exact
-from aiperf_core.validity.wrong_answers import FINITE, GROSS, WRONG, Leaf, round_to, rounds, wide
+from aiperf_core.validity import declared_cost
+from aiperf_core.validity.lint import Outcome, form, outcome
+from aiperf_core.validity.wrong_answers import (
+    FINITE,
+    GROSS,
+    WRONG,
+    Leaf,
+    coarsened,
+    coarser,
+    half_zeroed,
+    is_finite,
+    poisoned,
+    rounds,
+    significant_bits,
+)
 
 SEEDS = range(1, 6)
 # The number of elements of an input that are tried one by one; see `_needed`.
 PROBES = 32
-# Factors for what an author may round or leave out of figures computed from the same sizes.
-SLACK = 1.02
-BYTES_SLACK = 1.05
-# The most FLOPs per element that are usually counted for one torch operation: layer norm, softmax, GELU.
-OPERATIONS_AN_ELEMENT = 8
-
-# The cheaper and coarser formats of each precision that a cost may declare, with their significant bits.
-_HALF, _BF16, _FP8, _FP4 = ("tf32 or fp16", 11), ("bf16", 8), ("fp8", 4), ("fp4", 2)
-_COARSER = {
-    "fp64": (("fp32", 24), _HALF, _BF16, _FP8),
-    "fp32": (_HALF, _BF16, _FP8),
-    "tf32": (_BF16, _FP8),
-    "fp16": (_FP8,),
-    "bf16": (_FP8,),
-    "fp8": (_FP4,),
-    "int8": (_FP4,),
-}
-_PARAGRAPHS = ("Workload", "Baseline", "Variants", "Breaks")
-_VAGUE = {"v1", "v2", "v3", "fast", "faster", "fastest", "optimized", "optimised", "improved", "better", "new"}
 # Tests that must pass before anything can be compared.
 _NEEDED = ("workload.shapes", "reference.pure", "reference.shapes")
 
 Answer = dict[str, torch.Tensor]  # the leaves of an output by path; numbers as tensors without dimensions
-
-
-@frozen
-class Outcome:
-    """How one test ended.
-
-    verdict: `ok`; `problem`, the results cannot be believed; `note`, may be right, and a reader should know; or
-        `not applicable`, there is nothing to test.
-    found: the observation.
-    remedy: what the author can do.
-    """
-
-    test: str
-    verdict: str = "ok"
-    found: str = ""
-    remedy: str = ""
-
-
-def _bits(dtype: torch.dtype) -> int:
-    """Significant bits of a floating-point format."""
-    return 1 - round(math.log2(torch.finfo(dtype).eps))
-
-
-# --- inputs and outputs, a leaf at a time
-
-
-def _coarsened(one: torch.Tensor, bits: int) -> torch.Tensor:
-    return round_to(one, bits) if rounds(one) else one
-
-
-def _half_zeroed(one: torch.Tensor, chosen: torch.Tensor, dim: int) -> torch.Tensor:
-    if one is not chosen:
-        return one
-    zeroed, half = one.clone(), one.shape[dim] // 2
-    zeroed.narrow(dim, half, one.shape[dim] - half).zero_()
-    return zeroed
-
-
-def _poisoned(one: torch.Tensor, chosen: torch.Tensor, place: int) -> torch.Tensor:
-    if one is not chosen:
-        return one
-    flat = one.reshape(-1).clone()
-    flat[place] = math.nan
-    return flat.view_as(one)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -123,46 +72,6 @@ def _same(one: Any, other: Any) -> bool:
         return bool(type(one) is type(other) and one == other)
     alike = (one.dtype, one.shape) == (other.dtype, other.shape)
     return alike and compare_tensors("", one, other, exact).error is None
-
-
-def _finite(leaf: Any) -> bool:
-    if isinstance(leaf, torch.Tensor):
-        return bool(leaf.to(wide(leaf)).isfinite().all())
-    return leaf is None or math.isfinite(leaf)
-
-
-class _Work(TorchDispatchMode):
-    """Counts operations.
-
-    products: FLOPs of matrix products and convolutions, by torch's formulas.
-    elements: elements of the results of all other operations.
-
-    Used in place of torch's `FlopCounterMode`, which imports the compiler at the first operation: seconds in each
-    process.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        from torch.utils.flop_counter import flop_registry  # takes as long as the rest of a small target
-
-        self._formulas = flop_registry
-        self.products = 0
-        self.elements = 0
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # or the compiler is imported for this mode too
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation and count it."""
-        kwargs = kwargs or {}
-        result = function(*args, **kwargs)
-        formula = self._formulas.get(function._overloadpacket)
-        if formula is not None:
-            self.products += formula(*args, **kwargs, out_val=result)
-        elif not function.is_view:
-            self.elements += max((one.numel() for one in pytree.tensors([args, result])), default=0)
-        return result
 
 
 # --- the linter
@@ -204,14 +113,15 @@ class Linter(Judge):
             outcomes += [Outcome("judge", "not applicable", why), Outcome("cost", "not applicable", why)]
         else:
             self._opened = self.do_open(target, device, params, 0, 0)
-            outcomes += [*self._test_judge(), self._test_flops(), self._test_read(), self._test_written()]
-        outcomes += self._test_form(target["module"], listed)
-        return [asdict(self._accepted(outcome)) for outcome in outcomes]
+            outcomes += [*self._test_judge(), *self._test_cost()]
+        docstring = sys.modules[target["module"]].__doc__ or ""
+        outcomes += form(self._benchmark, self._device_name, docstring, listed)
+        return [asdict(self._accepted(one)) for one in outcomes]
 
-    def _accepted(self, outcome: Outcome) -> Outcome:
+    def _accepted(self, one: Outcome) -> Outcome:
         """The outcome, or `ok` in place of a note that the author accepts."""
-        reason = self._benchmark.accepted.get(outcome.test)
-        return outcome if outcome.verdict != "note" or reason is None else Outcome(outcome.test, found=reason)
+        reason = self._benchmark.accepted.get(one.test)
+        return one if one.verdict != "note" or reason is None else Outcome(one.test, found=reason)
 
     def do_try(self, target: Message, device: Message, params: dict[str, float], implementation: str) -> str | None:
         """Run an implementation on several draws, renewed in place; what was wrong. Its exceptions pass through."""
@@ -265,7 +175,7 @@ class Linter(Judge):
         first, again = self._draw(task.inputs, SEEDS[0]), self._draw(task.inputs, SEEDS[0])
         self._fresh, self._static = first, self._draw(task.static, SEEDS[0]) if task.static else {}
         static_again = self._draw(task.static, SEEDS[0]) if task.static else {}
-        yield _verdict(
+        yield outcome(
             "workload.repeats",
             [*self._unlike(first, again), *self._unlike(self._static, static_again)],
             "the same seed draws other values for {}",
@@ -277,7 +187,7 @@ class Linter(Judge):
             other = self._draw(task.inputs, seed)
             shapes |= _form(self._nodes(first)) ^ _form(self._nodes(other))
             still |= {path for path, _, _ in self._nodes(first)} - set(self._unlike(first, other))
-        yield _verdict(
+        yield outcome(
             "workload.shapes", sorted(shapes), "seeds differ in {}", "Return the same shapes for every seed; pad."
         )
         floating = [path for path, _, one in self._nodes(first) if isinstance(one, torch.Tensor) and rounds(one)]
@@ -285,7 +195,7 @@ class Linter(Judge):
         unmoved = still & set(inputs)
         # Integers are often structure, such as indices; but something must change.
         stuck = sorted(unmoved) if floating or unmoved == set(inputs) else []
-        yield _verdict(
+        yield outcome(
             "workload.renewed",
             stuck,
             "another seed does not change {}, so a result computed ahead of time stays right",
@@ -325,18 +235,18 @@ class Linter(Judge):
                 )
             )
             forms.add(_form(nodes))
-            infinite |= {path or "the answer" for path, _, leaf in nodes if not _finite(leaf)}
-        yield _verdict(
+            infinite |= {path or "the answer" for path, _, leaf in nodes if not is_finite(leaf)}
+        yield outcome(
             "reference.pure",
             sorted(changed),
             "the reference changes {}",
             "Let it work on copies, or name as state what a call may change.",
         )
         differing = frozenset.union(*forms) - frozenset.intersection(*forms)
-        yield _verdict(
+        yield outcome(
             "reference.shapes", sorted(differing), "seeds differ in {}", "Return the same shapes for every seed; pad."
         )
-        yield _verdict(
+        yield outcome(
             "reference.finite",
             sorted(infinite),
             "NaN or infinity in {}, in the precision of the inputs",
@@ -365,13 +275,13 @@ class Linter(Judge):
             for test, label, accepted in chain(self._wrong_leaves(leaves, right, stale), self._wrong_wholes()):
                 tried[test] += 1
                 believed[test, label] += accepted
-        yield _verdict(
+        yield outcome(
             "reference.own_precision",
             own[:1],
             "the tolerance refuses the reference itself, computed in the precision of the inputs: {}",
             "Take a wider tolerance, or sum in a wider dtype within the reference.",
         )
-        yield _verdict(
+        yield outcome(
             "reference.repeats",
             unsteady[:1],
             "a second call on the same values gives another answer: {}",
@@ -384,7 +294,7 @@ class Linter(Judge):
                 if n and test == wrong.test
             ]
             if tried[wrong.test]:
-                yield _verdict(wrong.test, labels, "the judge accepts {}", wrong.remedy)
+                yield outcome(wrong.test, labels, "the judge accepts {}", wrong.remedy)
             else:
                 yield Outcome(wrong.test, "not applicable", wrong.needs)
         yield from self._test_budgets(leaves, right, stale)
@@ -411,13 +321,13 @@ class Linter(Judge):
 
     def _wrong_wholes(self) -> Iterator[tuple[str, str, bool]]:
         """Give the answers for inputs that were rounded, or of which a part was zeroed."""
-        finest = max((_bits(one.dtype) for _, one in self._input_tensors() if rounds(one)), default=0)
-        outputs = max((_bits(one.dtype) for one in self._right().values() if rounds(one)), default=0)
-        for name, bits in self._coarser(min(finest, outputs)):
-            accepted = self._accepts_for(partial(_coarsened, bits=bits))
+        finest = max((significant_bits(one.dtype) for _, one in self._input_tensors() if rounds(one)), default=0)
+        outputs = max((significant_bits(one.dtype) for one in self._right().values() if rounds(one)), default=0)
+        for name, bits in self._coarser_than(min(finest, outputs)):
+            accepted = self._accepts_for(partial(coarsened, bits=bits))
             yield "judge.rounded_inputs", f"the answer for inputs rounded to {name}", accepted
         declared, inputs = self._opened["cost"]["bytes_read"], self._opened["input_bytes"]
-        if declared * BYTES_SLACK < inputs:
+        if declared * declared_cost.BYTES_SLACK < inputs:
             return
         floating = [(path, one) for path, one in self._input_tensors() if rounds(one)]
         # Integers beside floating-point inputs are indices, among which zeros have another meaning.
@@ -426,7 +336,7 @@ class Linter(Judge):
                 # The cost leaves out an input whose bytes are missing in it, such as the seed of the others.
                 left_out = not self._world and declared + one.nbytes <= inputs
                 if one.dim() and one.shape[dim] > 1 and not left_out:
-                    accepted = self._accepts_for(partial(_half_zeroed, chosen=one, dim=dim))
+                    accepted = self._accepts_for(partial(half_zeroed, chosen=one, dim=dim))
                     yield "judge.skipped_work", f"zeros for the last half of {path!r} along dimension {dim}", accepted
 
     def _accepts_for(self, alter: Callable[[torch.Tensor], torch.Tensor]) -> bool:
@@ -445,7 +355,7 @@ class Linter(Judge):
                 values = {path: pair[1] for path, pair in made.items() if pair}
                 if values and not self._judged({**right, **values}, asdict(one.lossy)):
                     believed.append(next(pair[0] for pair in made.values() if pair))
-            yield _verdict(
+            yield outcome(
                 f"budget.{one.name}",
                 believed,
                 f"{one.lossy.metric} within {one.lossy.budget:g} accepts {{}}",
@@ -459,11 +369,10 @@ class Linter(Judge):
     def _leaf(self, right: torch.Tensor, stale: torch.Tensor) -> Leaf:
         inputs = self._input_tensors()
         alike = [(path, one) for path, one in inputs if (one.dtype, one.shape) == (right.dtype, right.shape)]
-        return Leaf(right, stale, alike, self._coarser(_bits(right.dtype)) if rounds(right) else [])
+        return Leaf(right, stale, alike, self._coarser_than(significant_bits(right.dtype)) if rounds(right) else [])
 
-    def _coarser(self, bits: int) -> list[tuple[str, int]]:
-        """The formats that must not pass for the declared precision and have fewer than `bits` significant bits."""
-        return [one for one in _COARSER[self._opened["cost"]["precision"]] if one[1] < bits]
+    def _coarser_than(self, bits: int) -> list[tuple[str, int]]:
+        return coarser(self._opened["cost"]["precision"], bits)
 
     def _judged_by(self) -> Any:
         """The answer that the judge compares with, as the reference returned it."""
@@ -520,116 +429,40 @@ class Linter(Judge):
 
     # --- cost
 
-    def _test_flops(self) -> Outcome:
-        """Compare the declared operations with those of the reference's matrix products and convolutions.
-
-        Too high a figure makes honest code look faster than the speed of light. Products are counted exactly; each
-        element of another operation may account for a few FLOPs. A lower figure is right where the reference does more
-        than necessary (it masks what a kernel would skip), so it is only noted.
-        """
-        test = "cost.flops"
-        try:
-            with _Work() as work:  # of all ranks
-                self._right_answer(wide=False)
-        except Exception as error:  # the reference works: an operation cannot be intercepted
-            return Outcome(test, "not applicable", f"the reference cannot be counted: {type(error).__name__}: {error}")
-        counted, declared = work.products, self._opened["cost"]["flops"] * max(1, self._world)
-        if not counted:
-            return Outcome(
-                test, "not applicable", "the reference has no matrix products or convolutions, which can be counted"
-            )
-        most = SLACK * counted + OPERATIONS_AN_ELEMENT * work.elements
-        found = f"declares {declared:,.0f} FLOP; the reference's products are {counted:,.0f}"
-        if declared > most:
-            found = f"{found}, and with all else at most {most:,.0f}"
-            return Outcome(test, "problem", found, "Count a multiply-add as two, and only necessary operations.")
-        if declared * SLACK < counted:
-            return Outcome(
-                test, "note", found, "Right where the reference does more than necessary; say so beside the cost."
-            )
-        return Outcome(test)
-
-    def _test_read(self) -> Outcome:
-        """Compare the declared bytes read with the inputs.
-
-        A cost counts every input once. A higher figure makes honest code look faster than the speed of light. A lower
-        figure is right where an answer needs only a part (a gather), and wrong where it needs everything, which is
-        tried by putting a NaN into single elements: impossible results would then pass.
-        """
-        test, declared = "cost.bytes_read", self._opened["cost"]["bytes_read"]
-        inputs = self._opened["input_bytes"] // max(1, self._world)
-        found = f"declares {declared:,.0f} bytes read; the inputs have {inputs:,.0f}"
-        if declared > BYTES_SLACK * inputs:
-            return Outcome(test, "problem", found, "Count every input once: what is read again can stay in a cache.")
-        if declared * BYTES_SLACK >= inputs or self._benchmark.cache == "warm":
-            return Outcome(test)
-        # With ranks, the declared cost is one rank's.
-        first = f"{rank_name(0)}." if self._world else ""
-        needed = {path: one.nbytes for path, one in self._needed() if path.startswith(first)}
-        if declared * BYTES_SLACK < sum(needed.values()):
-            found = f"{found}, and the answer depends on each of the {sum(needed.values()):,.0f} of {', '.join(needed)}"
-            return Outcome(test, "problem", found, "Count every input once.")
-        return Outcome(test, "note", found, "Right where the answer needs only a part of them; say so beside the cost.")
-
-    def _test_written(self) -> Outcome:
-        """Compare the declared bytes written with the output and the state.
-
-        With state, the output may be a part of the state that the call did not write, so that a lower figure is right.
-        """
-        test, declared = "cost.bytes_written", self._opened["cost"]["bytes_written"]
-        output = self._opened["output_bytes"] // max(1, self._world)
+    def _test_cost(self) -> Iterator[Outcome]:
+        cost, world = self._opened["cost"], max(1, self._world)
+        yield self._test_flops(cost["flops"] * world)
+        cache = self._benchmark.cache
+        inputs, output = self._opened["input_bytes"] // world, self._opened["output_bytes"] // world
+        yield declared_cost.bytes_read(cost["bytes_read"], inputs, self._needed, warm=cache == "warm")
         items = self._inputs_shape["items"]
         items = items[rank_name(0)]["items"] if self._world else items
         state = sum(pytree.tensor_bytes(items[name]) for name in self._benchmark.task.state)
-        found = f"declares {declared:,.0f} bytes written; output and state have {output + state:,.0f}"
-        if declared > BYTES_SLACK * (output + state):
-            return Outcome(test, "problem", found, "Count every output once: intermediate values stay in registers.")
-        if declared * BYTES_SLACK < output and not state and self._benchmark.cache == "cold":
-            return Outcome(test, "problem", found, "Count every output once.")
-        return Outcome(test)
+        yield declared_cost.bytes_written(cost["bytes_written"], output, state, cold=cache == "cold")
 
-    def _needed(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """The floating-point inputs of which every probed element changes the answer."""
-        right = self._right()
-        generator = torch.Generator().manual_seed(0)
+    def _test_flops(self, declared: float) -> Outcome:
+        try:
+            with declared_cost.Work() as work:  # of all ranks
+                self._right_answer(wide=False)
+        except Exception as error:  # the reference works: an operation cannot be intercepted
+            why = f"the reference cannot be counted: {type(error).__name__}: {error}"
+            return Outcome("cost.flops", "not applicable", why)
+        return declared_cost.flops(declared, work)
+
+    def _needed(self) -> dict[str, int]:
+        """The bytes of the floating-point inputs of which every probed element changes the answer.
+
+        With ranks, the declared cost is one rank's. An element is probed by a NaN in its place.
+        """
+        right, needed = self._right(), {}
+        generator, first = torch.Generator().manual_seed(0), f"{rank_name(0)}." if self._world else ""
         for path, one in self._input_tensors():
             if rounds(one):
                 places = torch.randint(one.numel(), (PROBES,), generator=generator).tolist()
-                answers = (self._answer_to(partial(_poisoned, chosen=one, place=place)) for place in places)
-                if all(other is None or _differs(right, other) for other in answers):
-                    yield path, one
-
-    # --- form
-
-    def _test_form(self, module: str, listed: Message) -> Iterator[Outcome]:
-        bench = self._benchmark
-        devices = {one.device for one in bench.implementations}
-        wrong = [f"the goal {listed['goal']!r}, the file {bench.goal!r}"] if listed["goal"] != bench.goal else []
-        if devices != set(listed["devices"]):
-            wrong.append(f"the devices {', '.join(sorted(listed['devices']))}, the file {', '.join(sorted(devices))}")
-        yield _verdict("form.contents", wrong, "the contents page says {}", "Make plugin.py agree with the file.")
-        text = sys.modules[module].__doc__ or ""
-        missing = [one for one in _PARAGRAPHS if not any(line.startswith(one) for line in text.splitlines())]
-        remedy = f"Readers look for {', '.join(_PARAGRAPHS)}."
-        yield _verdict("form.docstring", missing, "the file's docstring has no {}", remedy, "note")
-        vague = sorted({one.name for one in bench.implementations if set(one.name.split("_")) & _VAGUE})
-        remedy = "Name it for its mechanism, as in 'tiled' or 'fused'."
-        yield _verdict("form.names", vague, "named for no mechanism: {}", remedy, "note")
-        here = bench.implementations_on(self._device_name)
-        silent = sorted({one.name for one in here if one.role == "yardstick" and not one.why})
-        remedy = "Say which library does what."
-        yield _verdict("form.yardsticks", silent, "no `why` for the yardstick {}", remedy, "note")
-        wanted = {"cuda"} & devices or devices
-        without = [] if any(goal.device in wanted for goal in bench.goals) else sorted(wanted)
-        remedy = "Declare the figure that the best variant is to reach, with bench.reach."
-        yield _verdict("form.goals", without, "no goal on {}", remedy, "note")
-        steps = [f"{one.name} on {one.builds_on}" for one in here if one.builds_on and not one.adds]
-        remedy = "Name in adds='...' the mechanism by which it differs from what it builds on."
-        yield _verdict("form.steps", steps, "a step that adds no mechanism: {}", remedy, "note")
-        sizes = [size for size in bench.task.presets["smoke"].values() if isinstance(size, int) and size > 1]
-        even = [f"{size}" for size in sizes] if all(size & (size - 1) == 0 for size in sizes) else []
-        remedy = "Take a prime: the last block then overhangs."
-        yield _verdict("form.sizes", even, "the sizes of 'smoke' are powers of two: {}", remedy, "note")
+                answers = (self._answer_to(partial(poisoned, chosen=one, place=place)) for place in places)
+                if all(other is None or _differs(right, other) for other in answers) and path.startswith(first):
+                    needed[path] = one.nbytes
+        return needed
 
 
 def _differs(one: Answer, other: Answer) -> bool:
@@ -639,11 +472,6 @@ def _differs(one: Answer, other: Answer) -> bool:
 def _form(nodes: list[tuple[str, pytree.Shape, Any]]) -> frozenset[str]:
     """Path, dtype and shape of each leaf, in words."""
     return frozenset(f"{path or 'the answer'} ({pytree.expected(node)})" for path, node, _ in nodes)
-
-
-def _verdict(test: str, wrong: Sequence[str], found: str, remedy: str, verdict: str = "problem") -> Outcome:
-    """An outcome with this verdict where something is wrong."""
-    return Outcome(test, verdict, found.format(", ".join(wrong)), remedy) if wrong else Outcome(test)
 
 
 def main(channel: Channel) -> None:

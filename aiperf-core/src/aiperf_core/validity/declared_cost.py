@@ -1,0 +1,110 @@
+"""The cost that a benchmark declares, compared with the work that is observed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from aiperf_core import pytree
+from aiperf_core.validity.lint import Outcome
+
+# Factors for what an author may round or leave out of figures computed from the same sizes.
+SLACK = 1.02
+BYTES_SLACK = 1.05
+# The most FLOPs per element that are usually counted for one torch operation: layer norm, softmax, GELU.
+OPERATIONS_AN_ELEMENT = 8
+
+
+class Work(TorchDispatchMode):
+    """Counts operations.
+
+    products: FLOPs of matrix products and convolutions, by torch's formulas.
+    elements: elements of the results of all other operations.
+
+    Used in place of torch's `FlopCounterMode`, which imports the compiler at the first operation: seconds in each
+    process.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        from torch.utils.flop_counter import flop_registry  # takes as long as the rest of a small target
+
+        self._formulas = flop_registry
+        self.products = 0
+        self.elements = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # or the compiler is imported for this mode too
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation and count it."""
+        kwargs = kwargs or {}
+        result = function(*args, **kwargs)
+        formula = self._formulas.get(function._overloadpacket)
+        if formula is not None:
+            self.products += formula(*args, **kwargs, out_val=result)
+        elif not function.is_view:
+            self.elements += max((one.numel() for one in pytree.tensors([args, result])), default=0)
+        return result
+
+
+def flops(declared: float, work: Work) -> Outcome:
+    """Compare the declared operations with those of the reference's matrix products and convolutions.
+
+    Too high a figure makes honest code look faster than the speed of light. Products are counted exactly; each element
+    of another operation may account for a few FLOPs. A lower figure is right where the reference does more than
+    necessary (it masks what a kernel would skip), so it is only noted.
+    """
+    test, counted = "cost.flops", work.products
+    if not counted:
+        return Outcome(
+            test, "not applicable", "the reference has no matrix products or convolutions, which can be counted"
+        )
+    most = SLACK * counted + OPERATIONS_AN_ELEMENT * work.elements
+    found = f"declares {declared:,.0f} FLOP; the reference's products are {counted:,.0f}"
+    if declared > most:
+        found = f"{found}, and with all else at most {most:,.0f}"
+        return Outcome(test, "problem", found, "Count a multiply-add as two, and only necessary operations.")
+    if declared * SLACK < counted:
+        return Outcome(
+            test, "note", found, "Right where the reference does more than necessary; say so beside the cost."
+        )
+    return Outcome(test)
+
+
+def bytes_read(declared: float, inputs: int, needed: Callable[[], Mapping[str, int]], *, warm: bool) -> Outcome:
+    """Compare the declared bytes read with the inputs.
+
+    needed: the bytes of the inputs of which the answer needs everything, by path.
+    warm: whether inputs may be in a cache.
+
+    A cost counts every input once. A higher figure makes honest code look faster than the speed of light. A lower
+    figure is right where an answer needs only a part (a gather), and wrong where it needs everything: impossible
+    results would then pass.
+    """
+    test = "cost.bytes_read"
+    found = f"declares {declared:,.0f} bytes read; the inputs have {inputs:,.0f}"
+    if declared > BYTES_SLACK * inputs:
+        return Outcome(test, "problem", found, "Count every input once: what is read again can stay in a cache.")
+    if declared * BYTES_SLACK >= inputs or warm:
+        return Outcome(test)
+    whole = needed()
+    if declared * BYTES_SLACK < sum(whole.values()):
+        found = f"{found}, and the answer depends on each of the {sum(whole.values()):,.0f} of {', '.join(whole)}"
+        return Outcome(test, "problem", found, "Count every input once.")
+    return Outcome(test, "note", found, "Right where the answer needs only a part of them; say so beside the cost.")
+
+
+def bytes_written(declared: float, output: int, state: int, *, cold: bool) -> Outcome:
+    """Compare the declared bytes written with the output and the state.
+
+    With state, the output may be a part of the state that the call did not write, so that a lower figure is right.
+    """
+    test = "cost.bytes_written"
+    found = f"declares {declared:,.0f} bytes written; output and state have {output + state:,.0f}"
+    if declared > BYTES_SLACK * (output + state):
+        return Outcome(test, "problem", found, "Count every output once: intermediate values stay in registers.")
+    if declared * BYTES_SLACK < output and not state and cold:
+        return Outcome(test, "problem", found, "Count every output once.")
+    return Outcome(test)

@@ -1,0 +1,66 @@
+"""How a test of a benchmark ends, and the tests of its form."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import frozen
+
+from aiperf_core.benchmark import Benchmark
+
+_PARAGRAPHS = ("Workload", "Baseline", "Variants", "Breaks")
+_VAGUE = {"v1", "v2", "v3", "fast", "faster", "fastest", "optimized", "optimised", "improved", "better", "new"}
+
+
+@frozen
+class Outcome:
+    """How one test ended.
+
+    verdict: `ok`; `problem`, the results cannot be believed; `note`, may be right, and a reader should know; or
+        `not applicable`, there is nothing to test.
+    found: the observation.
+    remedy: what the author can do.
+    """
+
+    test: str
+    verdict: str = "ok"
+    found: str = ""
+    remedy: str = ""
+
+
+def outcome(test: str, wrong: Sequence[str], found: str, remedy: str, verdict: str = "problem") -> Outcome:
+    """An outcome with this verdict where something is wrong."""
+    return Outcome(test, verdict, found.format(", ".join(wrong)), remedy) if wrong else Outcome(test)
+
+
+def form(bench: Benchmark, device: str, docstring: str, listed: Mapping[str, Any]) -> Iterator[Outcome]:
+    """What readers need of a benchmark's file.
+
+    docstring: of the file.
+    listed: the `goal` and the `devices` of the contents page.
+    """
+    devices = {one.device for one in bench.implementations}
+    wrong = [f"the goal {listed['goal']!r}, the file {bench.goal!r}"] if listed["goal"] != bench.goal else []
+    if devices != set(listed["devices"]):
+        wrong.append(f"the devices {', '.join(sorted(listed['devices']))}, the file {', '.join(sorted(devices))}")
+    yield outcome("form.contents", wrong, "the contents page says {}", "Make plugin.py agree with the file.")
+    missing = [one for one in _PARAGRAPHS if not any(line.startswith(one) for line in docstring.splitlines())]
+    remedy = f"Readers look for {', '.join(_PARAGRAPHS)}."
+    yield outcome("form.docstring", missing, "the file's docstring has no {}", remedy, "note")
+    vague = sorted({one.name for one in bench.implementations if set(one.name.split("_")) & _VAGUE})
+    remedy = "Name it for its mechanism, as in 'tiled' or 'fused'."
+    yield outcome("form.names", vague, "named for no mechanism: {}", remedy, "note")
+    here = bench.implementations_on(device)
+    silent = sorted({one.name for one in here if one.role == "yardstick" and not one.why})
+    remedy = "Say which library does what."
+    yield outcome("form.yardsticks", silent, "no `why` for the yardstick {}", remedy, "note")
+    wanted = {"cuda"} & devices or devices
+    without = [] if any(goal.device in wanted for goal in bench.goals) else sorted(wanted)
+    remedy = "Declare the figure that the best variant is to reach, with bench.reach."
+    yield outcome("form.goals", without, "no goal on {}", remedy, "note")
+    steps = [f"{one.name} on {one.builds_on}" for one in here if one.builds_on and not one.adds]
+    remedy = "Name in adds='...' the mechanism by which it differs from what it builds on."
+    yield outcome("form.steps", steps, "a step that adds no mechanism: {}", remedy, "note")
+    sizes = [size for size in bench.task.presets["smoke"].values() if isinstance(size, int) and size > 1]
+    even = [f"{size}" for size in sizes] if all(size & (size - 1) == 0 for size in sizes) else []
+    remedy = "Take a prime: the last block then overhangs."
+    yield outcome("form.sizes", even, "the sizes of 'smoke' are powers of two: {}", remedy, "note")
