@@ -18,7 +18,8 @@ from attrs import asdict, frozen
 
 from aiperf_analysis.calc.energy import log_energy, time_error
 from aiperf_core import atomic
-from aiperf_core.harness.run.energy import Plan, Slope, Step, per_call, power_between
+from aiperf_core.devices.energy import Slope, Step, per_call, power_between
+from aiperf_core.harness.run.energy import Plan
 from aiperf_core.measurements import Energy
 from aiperf_core.results import jsontext
 from aiperf_core.stats.intervals import Blocks

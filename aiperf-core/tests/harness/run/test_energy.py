@@ -5,18 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aiperf_core.devices.energy import Slope, Step, Watch, per_call, power_between
 from aiperf_core.devices.telemetry import open_telemetry
-from aiperf_core.harness.run.energy import (
-    Energy,
-    NotMeasurable,
-    Plan,
-    Slope,
-    Step,
-    Watch,
-    measure,
-    per_call,
-    power_between,
-)
+from aiperf_core.harness.run.energy import Energy, NotMeasurable, Plan, measure
 from aiperf_core.measurements import Reading
 
 pytestmark = pytest.mark.quiet
