@@ -103,7 +103,8 @@ def _hint(run: "BundleRun") -> str:
 
 def resolved(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "ResolvedRequest | None":
     """The request of the bundle's run; None if the run is complete. Raises `UsageError` where given options differ."""
-    from aiperf_core.harness.run import request, resuming
+    from aiperf_core.harness.run import request
+    from aiperf_core.results import resuming
 
     manifest = bundle.manifest
     if manifest.complete:

@@ -3,10 +3,12 @@
 Nothing here imports torch, changes a setting or fails: what cannot be found out is None or left out.
 """
 
+import contextlib
 import os
 import platform
 import re
 from importlib.metadata import Distribution, distributions
+from typing import Any
 
 from aiperf_core.devices import host
 from aiperf_core.devices.gpus import gpus
@@ -40,6 +42,19 @@ def kinds(device: str | None) -> list[str]:
     here = machine()
     devices = [device] if device else (["cuda"] if here.gpus else []) + ["cpu"]
     return [hardware_key(here, one, {}) for one in devices]
+
+
+def state(here: Machine) -> dict[str, Any]:
+    """The state of this machine at the begin of a stretch of a run."""
+    import psutil
+
+    found: dict[str, Any] = {"host": here.hostname, "memory_available_bytes": psutil.virtual_memory().available}
+    with contextlib.suppress(OSError):
+        found["load_1min"] = os.getloadavg()[0]
+    names = ("index", "uuid", "temperature_c", "sm_clock_hz", "memory_clock_hz", "power_limit_w")
+    if here.gpus:
+        found["gpus"] = [{name: one.get(name) for name in names} for one in here.gpus]
+    return found
 
 
 def packages() -> dict[str, str]:

@@ -15,9 +15,8 @@ import pytest
 from aiperf_core import atomic
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.harness.run import bundle_run as run_module
-from aiperf_core.harness.run import resuming
 from aiperf_core.harness.run.options import Options
-from aiperf_core.results import lock
+from aiperf_core.results import lock, resuming
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import SkippedTarget, Verdict
 from aiperf_core.stats.recheck import recheck

@@ -14,18 +14,19 @@ from aiperf_core.devices import ceiling_figures, nvml
 from aiperf_core.errors import UsageError
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
 from aiperf_core.harness.processes.child import ForkServer
-from aiperf_core.harness.run import request, resuming
+from aiperf_core.harness.run import request
 from aiperf_core.harness.run.manifest import new_manifest
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan, Planner, RunReporter
 from aiperf_core.harness.run.setup import SamplingState
 from aiperf_core.measurements import Ceilings
 from aiperf_core.plugins import Plugins
-from aiperf_core.results import lock
+from aiperf_core.results import lock, machine, resuming
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.models import BundleRef, Manifest, SkippedTarget, Stretch, TargetResult, Verdict
 from aiperf_core.results.sources import of_modules, package_hashes
+from aiperf_core.stats import resumable
 from aiperf_core.stats.speed_of_light import under
 from aiperf_core.sweep import base_name
 from aiperf_core.targets import Selection
@@ -230,7 +231,7 @@ class BundleRun:
             self._write(now)
             return
         then = self.resumes.manifest
-        resuming.check(self.resumes, then, now)
+        resumable.check(self.resumes, then, now)
         kept = resuming.finished(self.resumes, then)
         self.results += kept
         self._write(resuming.reopened(then, now.stretches[0], kept, skipped))
@@ -238,7 +239,6 @@ class BundleRun:
 
     def _planned(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> Manifest:
         """The manifest with the planned targets."""
-        state = resuming.state(drafted.machine.hostname, drafted.machine.gpus)
         files, source = {one.described.module: one.described.sha256 for one in plans}, self.options.candidate
         return evolve(
             drafted,
@@ -247,7 +247,7 @@ class BundleRun:
             reproduces=self.reproduces,
             labels=dict(self.labels),
             request=request.record(self.selections, self.options, self.each),
-            stretches=[Stretch(_now(), _now(), None, [], state)],
+            stretches=[Stretch(_now(), _now(), None, [], machine.state(drafted.machine))],
             sources=of_modules(drafted.sources, (one.described.module for one in plans)),
         )
 

@@ -1,14 +1,11 @@
-"""Resuming an interrupted run: what must be unchanged, what is kept, and what is removed.
+"""The bundle of an interrupted run that is resumed: what is kept of it, and what is removed.
 
-Complete targets are kept; an interrupted target is measured again from its start. All rows of a bundle must come from
-the same machine and the same sources, so nothing that decides a result may have changed.
+Complete targets are kept; an interrupted target is measured again from its start.
 """
 
-import contextlib
 import re
 import shutil
 from collections.abc import Iterator
-from typing import Any
 
 from attrs import evolve
 
@@ -17,16 +14,9 @@ from aiperf_core.results import jsontext
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import LOGS, TARGETS, file_name
 from aiperf_core.results.models import Manifest, RunRequest, SkippedTarget, Stretch, TargetResult
-from aiperf_core.results.seal_check import SealError
-from aiperf_core.stats.compare import Difference, of_manifests
-from aiperf_core.stats.recheck import recheck
 
 # A file that a killed process was writing; see `atomic`.
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
-# What may differ. Each stretch has its own record of the machine's state, and the sources' hashes are stricter than a
-# commit.
-MAY_DIFFER = frozenset({"host", "git", "memory"})
-MOST_SHOWN = 5
 
 
 def request_of(bundle: Bundle, manifest: Manifest) -> RunRequest:
@@ -37,49 +27,6 @@ def request_of(bundle: Bundle, manifest: Manifest) -> RunRequest:
             "Run its command again."
         )
     return manifest.request
-
-
-def check(bundle: Bundle, then: Manifest, now: Manifest) -> None:
-    """Raise BundleError where new rows could not be compared with the old ones, or the old ones fail the recheck."""
-    if then.complete:
-        raise BundleError(f"'{bundle.path}' is complete: another process resumed it.")
-    unlike = [one for one in of_manifests(then, now, list(bundle.targets)) if one.what not in MAY_DIFFER]
-    unlike += [one for one in _modules(then, now) if one not in unlike]
-    if unlike:
-        raise BundleError(
-            f"'{bundle.path}' cannot be resumed: {_listed(unlike)}. Rows from before and after could not be compared; "
-            "start a new run."
-        )
-    cut_short = set(_cut_short(bundle))
-    found = [one for one in recheck(bundle).differences if one.where.partition(":")[0] not in cut_short]
-    if found:
-        one = found[0]
-        raise SealError(
-            f"'{bundle.path}' cannot be resumed: its finished part does not hold ({one.where}, {one.what}: recorded "
-            f"{one.recorded}, found {one.found}). See all: aiperf recheck {bundle.path}. Start a new run."
-        )
-
-
-def _cut_short(bundle: Bundle) -> Iterator[str]:
-    """The interrupted targets, which will be measured again."""
-    for name in bundle.targets:
-        with contextlib.suppress(BundleError):  # `recheck` reports files that cannot be read
-            if not bundle.outline(name).complete:
-                yield name
-
-
-def _modules(then: Manifest, now: Manifest) -> Iterator[Difference]:
-    """Differences of the modules of all targets, measured or not."""
-    for module in sorted(then.files.keys() | now.files.keys()):
-        before, after = then.files.get(module, ""), now.files.get(module, "")
-        if before != after:
-            yield Difference(f"source {module}", before[:12], after[:12])
-
-
-def _listed(unlike: list[Difference]) -> str:
-    shown = [f"{one.what} was {one.left or 'not there'} and is {one.right or 'not there'}" for one in unlike]
-    more = len(shown) - MOST_SHOWN
-    return "; ".join(shown[:MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
 def finished(bundle: Bundle, manifest: Manifest) -> list[TargetResult | SkippedTarget]:
@@ -144,18 +91,3 @@ def _files(bundle: Bundle, name: str) -> Iterator[str]:
     samples = jsontext.loads(bundle.file_bytes(document)).get("sample_file")
     if samples is not None:
         yield f"{TARGETS}/{samples['name']}"
-
-
-def state(host: str, gpus: list[dict[str, Any]]) -> dict[str, Any]:
-    """The machine's state at the begin of a stretch; `gpus` as in the manifest."""
-    import os
-
-    import psutil
-
-    found: dict[str, Any] = {"host": host, "memory_available_bytes": psutil.virtual_memory().available}
-    with contextlib.suppress(OSError):
-        found["load_1min"] = os.getloadavg()[0]
-    names = ("index", "uuid", "temperature_c", "sm_clock_hz", "memory_clock_hz", "power_limit_w")
-    if gpus:
-        found["gpus"] = [{name: one.get(name) for name in names} for one in gpus]
-    return found
