@@ -14,12 +14,12 @@ from click.testing import CliRunner
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import SkipError, UsageError
+from aiperf_core.events import Progress
 from aiperf_core.executor import BUILT_IN, HERE, Executor, WorkerSpec, known_executor
 from aiperf_core.formats.candidate import CandidateSource
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
-from aiperf_core.harness.run.setup import SamplingState
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
@@ -36,7 +36,7 @@ class _Silent:
     def phase(self, text: str, implementation: str | None = None) -> None:
         """Tell nobody."""
 
-    def progress(self, state: SamplingState) -> None:
+    def progress(self, state: Progress) -> None:
         """Tell nobody."""
 
 
@@ -78,7 +78,7 @@ def nice(planner: Planner) -> Any:
     before = set(own.children(recursive=True))
 
     class Watching(_Silent):
-        def progress(self, state: SamplingState) -> None:
+        def progress(self, state: Progress) -> None:
             """Look at the subprocesses."""
             seen.update(one.nice() for one in own.children() if one.nice())
 

@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from aiperf_core.cli.run_view import RunView, Screen, estimate, print_json, print_result, print_summary
-from aiperf_core.harness.run.setup import SamplingState
+from aiperf_core.events import Progress
 from aiperf_core.results import example, jsontext, models, structure
 
 RESULT = example.result()
 SKIPPED = example.manifest().skipped[0]
+
+
+def state(seconds_left, share, **known):
+    return Progress(target="t", phase="sampling", seconds_left=seconds_left, share=share, **known)
 
 
 class Terminal(io.StringIO):
@@ -45,9 +49,9 @@ def go_through(view):
         view.phase("setup: prepare", "strided")
         view.phase("setup: prepare", "wide")
         view.phase("sampling", "wide")
-        view.progress(SamplingState(65.0, 0.25, 1200, "wide", (1.23456, 8.0)))
+        view.progress(state(65.0, 0.25, samples=1200, undecided="wide", interval=(1.23456, 8.0)))
         view.phase("verification: resample", "wide")
-        view.progress(SamplingState(0.4, 0.999))
+        view.progress(state(0.4, 0.999))
         view.target_finished(RESULT)
         view.target_started("ch10.warp_specialized_gemm", 2, 2)
         view.target_finished(SKIPPED)
@@ -134,7 +138,7 @@ def test_within_a_phase_it_draws_once_a_second():
         before = stream.tell()
         for number in range(1000):
             view.phase("sampling", f"variant {number % 2}")
-            view.progress(SamplingState(3.0, 0.5, number))
+            view.progress(state(3.0, 0.5, samples=number))
         draws = stream.getvalue()[before:].count("sampling")
     assert 8 <= draws <= clock.now + 2  # of the start, and of the phase
 
@@ -147,7 +151,7 @@ def test_drawing_takes_less_than_a_millisecond():
         view.phase("sampling", "wide")
         for number in range(50):
             start = time.thread_time()
-            view.progress(SamplingState(30.0, 0.4, number, "wide", (7.9, 8.1)))
+            view.progress(state(30.0, 0.4, samples=number, undecided="wide", interval=(7.9, 8.1)))
             took.append(time.thread_time() - start)
     assert sorted(took)[len(took) // 2] < 1e-3
 
@@ -203,7 +207,7 @@ def test_a_bar_is_ascii_without_colours(monkeypatch):
     with RunView(Screen(stream), clock=Clock(1.0)) as view:
         view.target_started("t", 1, 1)
         view.phase("sampling")
-        view.progress(SamplingState(3.0, 0.5))
+        view.progress(state(3.0, 0.5))
         assert "[1/1] t  #####-----  sampling  about 3 s left" in stream.getvalue()
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from aiperf_core import units
 from aiperf_core.cli.screen import Screen, consoles
-from aiperf_core.harness.run.setup import SamplingState
+from aiperf_core.events import Progress
 from aiperf_core.names import words
 from aiperf_core.render.compact import render_compact
 from aiperf_core.render.machine_notes import machine_notes_of
@@ -64,7 +64,7 @@ class RunView:
         self._head = ""
         self._phase = ""
         self._implementation: str | None = None
-        self._state: SamplingState | None = None
+        self._state: Progress | None = None
         self._later_s = 0.0
 
     def __enter__(self) -> Self:
@@ -109,7 +109,7 @@ class RunView:
             self._changed = True
             self._draw()
 
-    def progress(self, state: SamplingState) -> None:
+    def progress(self, state: Progress) -> None:
         """How far the target is, with an estimate of the time left."""
         self._state = state
         if self._changed or self._clock() - self._drawn >= DRAW_EVERY_S:
@@ -139,7 +139,7 @@ class RunView:
         """The parts of the line, by name, from left to right."""
         state, parts = self._state, {"head": Text(self._head)}
         if state:
-            parts[_BAR] = self._bar(state.share)
+            parts[_BAR] = self._bar(state.share or 0.0)
         parts["phase"] = Text(self._phase, "cyan")
         if self._implementation:
             parts["implementation"] = Text(words(self._implementation))
@@ -150,7 +150,7 @@ class RunView:
         if state.undecided and state.interval:
             low, high = state.interval
             parts[_INTERVAL] = Text(f"{words(state.undecided)} [{low:.3g}, {high:.3g}]x so far")
-        own = state.seconds_left
+        own = state.seconds_left or 0.0
         left = f"about {units.span(own)} left" if own >= SHORTEST_LEFT_S else "finishing"
         parts["left"] = Text(left, "dim")
         if self._later_s:

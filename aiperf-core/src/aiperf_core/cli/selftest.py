@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from aiperf_core.cli.screen import Screen
-    from aiperf_core.harness.run.setup import SamplingState
+    from aiperf_core.events import Progress
     from aiperf_core.validity.cases import Case, Recorded
     from aiperf_core.validity.check import Check
 
@@ -375,7 +375,7 @@ class _Course:
             self._live.start()
         self._live.update(Text.assemble(f"{self._head}  ", (words(text), "cyan")), refresh=True)
 
-    def progress(self, state: "SamplingState") -> None:
+    def progress(self, state: "Progress") -> None:
         """Nothing to show: a run takes about a second."""
 
     def case_finished(self, proof: Proof) -> None:

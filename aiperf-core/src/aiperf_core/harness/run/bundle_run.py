@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from attrs import asdict, define, evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aiperf_core.devices import ceiling_figures, nvml
 from aiperf_core.errors import UsageError
@@ -18,7 +18,6 @@ from aiperf_core.harness.run import request
 from aiperf_core.harness.run.manifest import new_manifest
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan, Planner, RunReporter
-from aiperf_core.harness.run.setup import SamplingState
 from aiperf_core.measurements import Ceilings
 from aiperf_core.plugins import Plugins
 from aiperf_core.results import lock, machine, resuming
@@ -395,30 +394,23 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-@define
+@frozen
 class Relay:
     """Passes a target's progress on to the reporter and to the plugins' observers."""
 
     target: str
     reporter: RunReporter
     plugins: Plugins
-    _phase: str = ""
-    _implementation: str | None = None
 
     def phase(self, text: str, implementation: str | None = None) -> None:
         """A phase begins."""
-        self._phase, self._implementation = text, implementation
         self.reporter.phase(text, implementation)
-        self._observe()
+        self._observe(Progress(target=self.target, phase=text, implementation=implementation))
 
-    def progress(self, state: SamplingState) -> None:
+    def progress(self, state: Progress) -> None:
         """The run continues."""
         self.reporter.progress(state)
         self._observe(state)
 
-    def _observe(self, state: SamplingState | None = None) -> None:
-        known = asdict(state, recurse=False) if state else {}
-        if (device := known.pop("machine", None)) is not None:
-            known |= asdict(device, recurse=False)
-        progress = Progress(target=self.target, phase=self._phase, implementation=self._implementation, **known)
+    def _observe(self, progress: Progress) -> None:
         self.plugins.hook.aiperf_progress(progress=progress)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from aiperf_core.events import Progress
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.bundle_run import BundleRun
 from aiperf_core.harness.run.request import resolve
-from aiperf_core.harness.run.setup import SamplingState
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import RunRequest, SkippedTarget, TargetResult
@@ -27,7 +27,7 @@ class Silent:
     def phase(self, text: str, implementation: str | None = None) -> None:
         """Show nothing."""
 
-    def progress(self, state: SamplingState) -> None:
+    def progress(self, state: Progress) -> None:
         """Show nothing."""
 
 

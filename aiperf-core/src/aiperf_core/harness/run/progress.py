@@ -3,12 +3,13 @@
 import math
 import time
 
-from attrs import define
+from attrs import asdict, define
 
+from aiperf_core import events
 from aiperf_core.harness.run.conditions import Conditions
 from aiperf_core.harness.run.durations import TimeLeft
 from aiperf_core.harness.run.participant import Participant
-from aiperf_core.harness.run.setup import SamplingState, Setup
+from aiperf_core.harness.run.setup import Setup
 from aiperf_core.measurements import Estimate
 
 _REPORT_EVERY_S = 1.0
@@ -36,7 +37,7 @@ class Progress:
     def tell(self, phase: str, one: Participant | None = None) -> None:
         """A phase, or a step of a phase, begins."""
         self.setup.reporter.phase(phase, one.name if one else None)
-        self.setup.reporter.progress(self._state(one))
+        self.setup.reporter.progress(self._state(phase, one))
 
     def begin_round(self, number: int) -> None:
         """A round begins, numbered from 0."""
@@ -55,10 +56,14 @@ class Progress:
             self._reported = now
             self.tell("sampling", one)
 
-    def _state(self, one: Participant | None) -> SamplingState:
+    def _state(self, phase: str, one: Participant | None) -> events.Progress:
         left, elapsed = self.left.seconds_left, time.monotonic() - self.started
         waiting, interval = self.undecided or (None, None)
-        return SamplingState(
+        device = self.conditions.state
+        return events.Progress(
+            target=self.setup.target.name,
+            phase=phase,
+            implementation=one.name if one else None,
             seconds_left=left,
             share=elapsed / max(elapsed + left, 1e-9),
             samples=len(one.observed.samples.step) if one else 0,
@@ -68,5 +73,5 @@ class Progress:
             round=self.round,
             rounds=self.setup.options.rounds,
             block=self.passes,
-            machine=self.conditions.state,
+            **(asdict(device) if device else {}),
         )

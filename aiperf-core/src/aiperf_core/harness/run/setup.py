@@ -10,6 +10,7 @@ from aiperf_core.candidate_format import reference_of
 from aiperf_core.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.devices.device import Device, DeviceKind
 from aiperf_core.devices.flush_bound import FlushBound
+from aiperf_core.events import Progress
 from aiperf_core.executor import ExecutorKind
 from aiperf_core.formats.candidate import CandidateSource
 from aiperf_core.harness.processes.child import ForkServer
@@ -17,7 +18,7 @@ from aiperf_core.harness.run.durations import Durations
 from aiperf_core.harness.run.judge_process import NextJudge
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.trust import Observed, Trusted, Untrusted
-from aiperf_core.measurements import Ceilings, DeviceState
+from aiperf_core.measurements import Ceilings
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Judging
 from aiperf_core.targets import WORLD_SIZE
@@ -26,40 +27,13 @@ from aiperf_core.targets import WORLD_SIZE
 CANDIDATE = "candidate"
 
 
-@frozen
-class SamplingState:
-    """How far a target's run is.
-
-    seconds_left: of the whole run of the target, checks after sampling included: an estimate.
-    share: the part of the run that is done, by the same estimate.
-    samples: of the implementation whose turn it is; 0 before sampling.
-    undecided: an implementation whose interval is not narrow enough yet; None before intervals were computed.
-    interval: the interval of its speedup so far; None for too few samples.
-    wanted: the half width, as a part of the speedup, at which an interval is narrow enough.
-    round, rounds: the round of fresh processes, from 1, and their number.
-    block: blocks of each implementation that were taken, in all rounds.
-    machine: the device at the last blocks; None before the first block.
-    """
-
-    seconds_left: float
-    share: float
-    samples: int = 0
-    undecided: str | None = None
-    interval: tuple[float, float] | None = None
-    wanted: float | None = None
-    round: int | None = None
-    rounds: int | None = None
-    block: int | None = None
-    machine: DeviceState | None = None
-
-
 class Reporter(Protocol):
     """Hears how a target's run goes on."""
 
     def phase(self, text: str, implementation: str | None = None) -> None:
         """A new phase, or a step of a phase, begins: `setup: prepare`."""
 
-    def progress(self, state: SamplingState) -> None:
+    def progress(self, state: Progress) -> None:
         """How far the run is: after each phase begins, and at most once a second while samples are taken."""
 
 
