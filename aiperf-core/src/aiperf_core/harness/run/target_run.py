@@ -152,23 +152,15 @@ def _clock_overhead_s(bench: Bench) -> float | None:
 
 def _problem(bench: Bench) -> Problem:
     setup, opened = bench.setup, bench.opened
-    cost = opened["cost"]
     return Problem(
         size=setup.size,
         params=setup.params,
-        bytes_read=cost["bytes_read"],
-        bytes_written=cost["bytes_written"],
-        flops=cost["flops"],
-        precision=cost["precision"],
         tolerance=opened["tolerance"],
         input_bytes=opened["input_bytes"],
         output_bytes=opened["output_bytes"],
-        tokens=cost["tokens"],
-        wire_bytes=cost["wire_bytes"],
         world_size=max(1, setup.world_size),
         nodes=max(1, *(len(set(one.recorder.ranks.places)) for one in bench.participants)),
-        disk_read_bytes=cost["disk_read_bytes"],
-        disk_written_bytes=cost["disk_written_bytes"],
+        **opened["cost"],
     )
 
 
