@@ -48,7 +48,6 @@ class TimeLeft:
     _since: float = field(init=False)
     _round: int = field(default=0, init=False)
     _spent: dict[str, float] = field(factory=dict, init=False)
-    _ended: int = field(default=0, init=False)
     _passes: int = field(default=0, init=False)
     _passes_s: float = field(default=0.0, init=False)
     _warm_pass_s: float | None = field(default=None, init=False)

@@ -214,10 +214,8 @@ class Machine:
             state = self._state(device)
             bound = kept.read_flush_bound(device, state)
             if bound is None:
-                with contextlib.suppress(ChildError), self._probers(f"flush-{device}") as (prober,):
-                    told = asdict(self.options.devices[device])
-                    answer = prober.ask("bound_flush", timeout=_CEILINGS_TIMEOUT_S, device=told)
-                    bound = cattrs.structure(answer, FlushBound)
+                with contextlib.suppress(ChildError):
+                    bound = cattrs.structure(self._ask_prober("bound_flush", f"flush-{device}", device), FlushBound)
                     if bound.size_bytes < bound.whole_bytes:
                         kept.write_flush_bound(device, state, bound)
             self._flush_bounds[device] = bound
@@ -266,9 +264,7 @@ class Machine:
     ) -> Ceilings:
         """Measure, merge with the figures from before, and keep the result. Raises `ChildError`."""
         started = time.monotonic()
-        with self._probers(f"ceilings-{device}") as (prober,):
-            told = asdict(self.options.devices[device])
-            answer = prober.ask("ceilings", timeout=_CEILINGS_TIMEOUT_S, on_notice=tell, device=told, whole=whole)
+        answer = self._ask_prober("ceilings", f"ceilings-{device}", device, tell, whole=whole)
         found = evolve(cattrs.structure(answer, Ceilings), state=self._state(device))
         if whole and device == CUDA.name and self.hardware.gpus > 1:
             found = self._with_all_reduce(found, tell)
@@ -285,9 +281,7 @@ class Machine:
         self, device: str, before: Ceilings, groups: list[str], tell: Callable[[str], None] | None = None
     ) -> Ceilings:
         """Measure groups of figures, merge them with those from before, and keep the result. Raises `ChildError`."""
-        with self._probers(f"ceilings-{device}") as (prober,):
-            told = asdict(self.options.devices[device])
-            answer = prober.ask("ceilings_of", timeout=_CEILINGS_TIMEOUT_S, on_notice=tell, device=told, groups=groups)
+        answer = self._ask_prober("ceilings_of", f"ceilings-{device}", device, tell, groups=groups)
         found = ceiling_figures.with_figures(before, answer)
         if "wire" in groups and device == CPU.name:
             found = ceiling_figures.with_figures(found, self._loopback(tell))
@@ -298,14 +292,9 @@ class Machine:
         """The rate from one process to another, measured in two processes; a reason where it cannot be measured."""
         if tell is not None:
             tell("process to process")
-        key, store = "loopback_bytes_per_s", str(self.log_folder / f"ranks-{secrets.token_hex(4)}")
-        fd = host_memory.allocate(_LOOPBACK_BYTES)
-        memory = f"/proc/{os.getpid()}/fd/{fd}"
+        key, fd = "loopback_bytes_per_s", host_memory.allocate(_LOOPBACK_BYTES)
         try:
-            with self._probers("loopback-0", "loopback-1") as probers:
-                for rank, prober in enumerate(probers):
-                    prober.post("loopback", rank=rank, store=store, memory=memory)
-                (rate, how), _ = [prober.collect(timeout=_CEILINGS_TIMEOUT_S) for prober in probers]
+            rate, how = self._ask_ranks("loopback", 2, memory=f"/proc/{os.getpid()}/fd/{fd}")
         except ChildError as error:
             return {"figures": {}, "how": {}, "missing": {key: str(error)}}
         finally:
@@ -317,17 +306,30 @@ class Machine:
         world = self.hardware.gpus
         if tell is not None:
             tell(f"all-reduce of {world} GPUs")
-        store = str(self.log_folder / f"ranks-{secrets.token_hex(4)}")
-        with self._probers(*(f"all-reduce-{rank}" for rank in range(world))) as probers:
-            try:
-                for rank, prober in enumerate(probers):
-                    prober.post("all_reduce", device=CUDA.name, rank=rank, world=world, store=store)
-                answers = [prober.collect(timeout=_CEILINGS_TIMEOUT_S) for prober in probers]
-            except ChildError as error:
-                return evolve(found, missing={**found.missing, "all_reduce_bytes_per_s": str(error)})
-        how = {f"all_reduce_bytes_per_s.{count}": method for count, (_, method) in answers[0].items()}
-        rates = {count: rate for count, (rate, _) in answers[0].items()}
+        try:
+            best = self._ask_ranks("all_reduce", world, device=CUDA.name, world=world)
+        except ChildError as error:
+            return evolve(found, missing={**found.missing, "all_reduce_bytes_per_s": str(error)})
+        how = {f"all_reduce_bytes_per_s.{count}": method for count, (_, method) in best.items()}
+        rates = {count: rate for count, (rate, _) in best.items()}
         return evolve(found, all_reduce_bytes_per_s=rates, how={**found.how, **how})
+
+    def _ask_prober(
+        self, do: str, name: str, device: str, tell: Callable[[str], None] | None = None, **arguments: Any
+    ) -> Any:
+        """What a prober of that name measures of a device. Raises `ChildError`."""
+        with self._probers(name) as (prober,):
+            told = asdict(self.options.devices[device])
+            return prober.ask(do, timeout=_CEILINGS_TIMEOUT_S, on_notice=tell, device=told, **arguments)
+
+    def _ask_ranks(self, do: str, ranks: int, **arguments: Any) -> Any:
+        """What several probers measure together, as the first one tells it. Raises `ChildError`."""
+        store = str(self.log_folder / f"ranks-{secrets.token_hex(4)}")
+        with self._probers(*(f"{do.replace('_', '-')}-{rank}" for rank in range(ranks))) as probers:
+            for rank, prober in enumerate(probers):
+                prober.post(do, rank=rank, store=store, **arguments)
+            first, *_ = [prober.collect(timeout=_CEILINGS_TIMEOUT_S) for prober in probers]
+        return first
 
     def _state(self, device: str) -> dict[str, str]:
         """What the ceilings depend on; figures kept in another state are not used."""
