@@ -43,6 +43,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "profiler",
         "pytree",
         "version",
+        "work_folder",
     ),
     "kernels": ("kernels/*",),
     "devices": ("devices/*",),

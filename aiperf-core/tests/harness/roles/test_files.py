@@ -11,7 +11,6 @@ from aiperf_core.candidate_format import AIPERF
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.errors import SkipError, UsageError
 from aiperf_core.formats.candidate import CandidateSource
-from aiperf_core.harness.isolation import scratch
 from aiperf_core.harness.roles.files import InputFile
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
@@ -161,37 +160,3 @@ def test_a_full_disk_is_a_reason_to_skip(monkeypatch: pytest.MonkeyPatch) -> Non
     assert str(caught.value) == (
         f"needs 10 bytes of disk in {tempfile.gettempdir()!r}: No space left on device; name a folder with more space in TMPDIR"
     )
-
-
-def test_a_folder_whose_owner_was_killed_goes_with_the_next_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    held, dead, young = scratch.WorkFolder(), tmp_path / "aiperf-work-dead", tmp_path / "aiperf-work-young"
-    for folder in (dead, young):
-        (folder / "within").mkdir(parents=True)
-    for folder in (held.path, dead):
-        os.utime(folder, (1.0, 1.0))
-    other = scratch.WorkFolder()
-    assert {*tmp_path.iterdir()} == {held.path, young, other.path}
-    held.close()
-    other.close()
-    assert [*tmp_path.iterdir()] == [young]
-
-
-def test_a_folder_is_removed_while_somebody_still_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    removed, times = scratch.shutil.rmtree, []
-
-    def late(path: Path, ignore_errors: bool) -> None:
-        removed(path, ignore_errors=ignore_errors)
-        times.append(path)
-        if len(times) < 3:  # a process that is ending makes one more file
-            path.mkdir()
-            (path / "late").touch()
-
-    monkeypatch.setattr(scratch.shutil, "rmtree", late)
-    scratch.remove(folder)
-    assert not folder.exists()
-    assert len(times) == 3

@@ -2,24 +2,18 @@
 
 import contextlib
 import errno
-import fcntl
 import math
 import os
-import shutil
-import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
+
+from aiperf_core import work_folder
 
 # Of all files together; the process limit is on each file.
 MOST_BYTES = 4 << 30
 POLL_S = 0.25
-# A killed process that writes to a slow disk ends only after the write.
-_ENDING_S = 10.0
-_WORK = "aiperf-work-"
-_YOUNG_S = 60.0
 
 
 class Scratch:
@@ -45,7 +39,7 @@ class Scratch:
         """Remove the folder and all that is in it."""
         self._closed.set()
         self._thread.join()
-        _delete(self.path)
+        work_folder.delete(self.path)
 
     def _watch(self) -> None:
         while not self._closed.wait(POLL_S):
@@ -53,58 +47,6 @@ class Scratch:
                 self.full = True
                 self._on_full()
                 return
-
-
-class WorkFolder:
-    """A temporary folder that is locked while this process lives.
-
-    Making a folder removes those of processes that ended without `close`.
-    """
-
-    def __init__(self) -> None:
-        _sweep(Path(tempfile.gettempdir()))
-        self.path = Path(tempfile.mkdtemp(prefix=_WORK))
-        self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-
-    def close(self) -> None:
-        """Remove the folder and all that is in it."""
-        remove(self.path)
-        os.close(self._lock)
-
-
-def _sweep(where: Path) -> None:
-    """Remove work folders that no process has locked, except new ones, which may not be locked yet."""
-    for folder in where.glob(f"{_WORK}*"):
-        try:
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except OSError:  # another user's, or removed
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if time.time() - os.fstat(lock).st_mtime > _YOUNG_S:
-                remove(folder)
-        except BlockingIOError:
-            continue
-        finally:
-            os.close(lock)
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder and all that is in it, while processes that were just killed may still be ending."""
-    deadline = time.monotonic() + _ENDING_S
-    while folder.exists() and time.monotonic() < deadline:
-        _delete(folder)
-        if folder.exists():
-            time.sleep(POLL_S / 10)
-
-
-def _delete(folder: Path) -> None:
-    """Remove what can be removed of a folder, at any depth."""
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    except RecursionError:
-        subprocess.run(["rm", "-rf", "--", str(folder)], stderr=subprocess.DEVNULL, check=False)
 
 
 def disk_bytes(folder: Path) -> float:

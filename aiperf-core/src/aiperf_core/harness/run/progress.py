@@ -22,7 +22,7 @@ class Progress:
     started: the start of the run, by `time.monotonic`.
     round: the round of fresh processes, from 1; None before the first.
     passes: passes that were taken, in all rounds.
-    undecided: the implementation whose interval is not narrow enough yet, with that interval.
+    undecided: the name of the implementation whose interval is not narrow enough yet, with that interval.
     """
 
     setup: Setup
@@ -31,7 +31,7 @@ class Progress:
     started: float
     round: int | None = None
     passes: int = 0
-    undecided: tuple[Participant, Estimate | None] | None = None
+    undecided: tuple[str, Estimate | None] | None = None
     _reported: float = -math.inf
 
     def tell(self, phase: str, one: Participant | None = None) -> None:
@@ -67,7 +67,7 @@ class Progress:
             seconds_left=left,
             share=elapsed / max(elapsed + left, 1e-9),
             samples=len(one.observed.samples.step) if one else 0,
-            undecided=waiting.name if waiting else None,
+            undecided=waiting,
             interval=(interval.low, interval.high) if interval else None,
             wanted=self.setup.options.width,
             round=self.round,

@@ -9,13 +9,13 @@ from attrs import define, field
 from aiperf_core.harness.run import sampler
 from aiperf_core.harness.run.bench import Bench
 from aiperf_core.harness.run.censuses import Censuses
-from aiperf_core.harness.run.decision import Decision, undecided, verdicts
 from aiperf_core.harness.run.durations import FINAL
 from aiperf_core.harness.run.last_round import LastRound
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.progress import Progress
 from aiperf_core.harness.run.taking import Clockwork
 from aiperf_core.stats import clock_agreement, intervals
+from aiperf_core.stats.decision import Decision, Shown
 
 # Why sampling ended.
 _NARROW, _DECIDED, _BUDGET_SPENT = "intervals narrow enough", "all verdicts decided", "sampling budget spent"
@@ -130,27 +130,32 @@ class Rounds:
 
     def _take_passes(self, until: float) -> str:
         """Take passes until the intervals are narrow, the verdicts decided, or the time is up; return which."""
-        passes, check_at, options, taking = 0, self.least_passes, self.bench.setup.options, self.bench.sampler
+        passes, check_at, options = 0, self.least_passes, self.bench.setup.options
         decision = Decision(2 * check_at, time.monotonic() + options.round_budget_s) if options.until_decided else None
-        shown = (self.bench.participants, taking.taker.method.clocks, taking.taker.method.clock)
         while self.bench.active:
             start = time.monotonic()
             self._take_pass(self.bench.active)
             self.progress.left.note_pass(time.monotonic() - start)
             passes += 1
             if passes >= check_at:
-                self.progress.undecided = undecided(*shown, options.width, taking.round_number)
+                self.progress.undecided = self._shown().undecided(options.width)
                 if self.progress.undecided is None:
                     return _NARROW
                 check_at = passes + max(2, int(passes * _CHECK_AGAIN))
             if decision and decision.is_due(passes) and passes % 2 == 0:
-                said = verdicts(*shown, options.floor, taking.round_number)
+                said = self._shown().verdicts(options.floor)
                 if decision.stands(said, passes):
                     return _DECIDED
             # An even number of passes completes the order A B B A.
             if passes >= self.least_passes and passes % 2 == 0 and time.monotonic() >= until:
                 return _BUDGET_SPENT
         return "nothing to measure"
+
+    def _shown(self) -> Shown:
+        """What the samples of this round show so far."""
+        bench, method = self.bench, self.bench.sampler.taker.method
+        observed, active = [one.observed for one in bench.participants], {one.name for one in bench.active}
+        return Shown(observed, active, method.clocks, method.clock, bench.sampler.round_number)
 
     def _take_pass(self, looked_at: list[Participant]) -> None:
         self.censuses.take(looked_at, self.bench.sampler.round_number)

@@ -10,12 +10,13 @@ from attrs import asdict, define, field
 from aiperf_core.errors import AiperfError
 from aiperf_core.executor import WorkerHandle, WorkerSpec
 from aiperf_core.harness.isolation.observed_page import ObservedPage
-from aiperf_core.harness.isolation.scratch import Scratch, WorkFolder
+from aiperf_core.harness.isolation.scratch import Scratch
 from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.options import COMPILING
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.setup import Setup
+from aiperf_core.work_folder import WorkFolder
 
 # A worker may take this part of the memory that is free when it starts; the rest keeps the machine alive.
 _MEMORY_SHARE = 0.7

@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from aiperf_core.harness.run.decision import Decision
 from aiperf_core.results.models import Verdict
+from aiperf_core.stats.decision import Decision
 from aiperf_core.stats.intervals import Blocks, ratio_interval, verdict
 
 FASTER, SAME, INCONCLUSIVE = {"a": Verdict.FASTER}, {"a": Verdict.SAME}, {"a": Verdict.INCONCLUSIVE}
