@@ -67,7 +67,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "validity": ("validity/*", "validity/checks/*", "validity/registry/*"),
     "stats": ("stats/*",),
-    "plugins": ("hookspecs", "contributions", "observers", "builtin", "plugins", "trial"),
+    "plugins": ("hookspecs", "contributions", "observers", "builtin", "plugins", "trial", "manifest"),
     "processes": ("harness/__init__", "harness/processes/*"),
     "isolation": ("harness/isolation/*",),
     "roles": ("harness/roles/*",),

@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import evolve
 
 from aiperf_core.errors import AiperfError, BundleError, ExitCode
-from aiperf_core.harness.run.manifest import new_manifest
+from aiperf_core.manifest import new_manifest
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.results import jsontext, structure

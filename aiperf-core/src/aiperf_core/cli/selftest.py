@@ -187,8 +187,8 @@ def _record(
     import sys
 
     from aiperf_core.harness.run.from_python import Silent
-    from aiperf_core.harness.run.manifest import command_line
     from aiperf_core.harness.run.options import Options
+    from aiperf_core.manifest import command_line
     from aiperf_core.selftest.recording import Recorder, header
     from aiperf_core.selftest.trials import ProofPlanner, Trials
 

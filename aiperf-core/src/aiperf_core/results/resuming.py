@@ -7,13 +7,11 @@ import re
 import shutil
 from collections.abc import Iterator
 
-from attrs import evolve
-
 from aiperf_core.errors import BundleError
 from aiperf_core.results import jsontext
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import LOGS, TARGETS, file_name
-from aiperf_core.results.models import Manifest, RunRequest, SkippedTarget, Stretch, TargetResult
+from aiperf_core.results.models import Manifest, RunRequest, SkippedTarget, TargetResult
 
 # A file that a killed process was writing; see `atomic`.
 TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
@@ -34,31 +32,6 @@ def finished(bundle: Bundle, manifest: Manifest) -> list[TargetResult | SkippedT
     skipped = {one.target for one in manifest.skipped}
     results = (bundle.target(name) for name in bundle.targets if name not in skipped)
     return [*manifest.skipped, *(one for one in results if one.complete)]
-
-
-def reopened(
-    manifest: Manifest, stretch: Stretch, kept: list[TargetResult | SkippedTarget], skipped: list[SkippedTarget]
-) -> Manifest:
-    """The manifest of a resumed run: not complete, with another stretch.
-
-    kept: the targets that were finished.
-    skipped: the targets that could not be planned.
-    """
-    before = list(manifest.stretches)
-    if before and before[-1].ending is None:
-        noted = {name for one in before for name in one.targets}
-        unnoted = [one.target for one in kept if isinstance(one, TargetResult) and one.target not in noted]
-        # The process was killed between writing a target's file and the manifest.
-        before[-1] = evolve(before[-1], ending="cut off", targets=before[-1].targets + unnoted)
-    known = {one.target for one in manifest.skipped}
-    return evolve(
-        manifest,
-        skipped=manifest.skipped + [one for one in skipped if one.target not in known],
-        complete=False,
-        exit_code=None,
-        hashes={},
-        stretches=[*before, stretch],
-    )
 
 
 def clear(bundle: Bundle, kept: set[str]) -> None:

@@ -24,7 +24,7 @@ def command(plugins: Plugins, /, files: tuple[Path, ...], tool: str, **given: An
     from attrs import evolve
 
     from aiperf_core.errors import ExitCode
-    from aiperf_core.harness.run.manifest import new_manifest
+    from aiperf_core.manifest import new_manifest
     from aiperf_core.render import picture_file
     from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
     from aiperf_load import keeping

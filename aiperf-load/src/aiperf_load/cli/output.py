@@ -23,7 +23,7 @@ def begin(plugins: "Plugins", spec: "LoadSpec", mode: str, given: dict[str, Any]
     """Check what can be checked, try the server, and open a bundle."""
     from attrs import evolve
 
-    from aiperf_core.harness.run.manifest import new_manifest
+    from aiperf_core.manifest import new_manifest
     from aiperf_core.render import picture_file
     from aiperf_load.measuring import opened
 

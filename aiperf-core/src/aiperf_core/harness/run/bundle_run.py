@@ -5,25 +5,24 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from attrs import define, evolve, field, frozen
 
-from aiperf_core.devices import ceiling_figures, nvml
+from aiperf_core.devices import nvml
 from aiperf_core.errors import UsageError
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run import request
-from aiperf_core.harness.run.manifest import new_manifest
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Plan, Planner, RunReporter
+from aiperf_core.manifest import new_manifest
 from aiperf_core.measurements import Ceilings
 from aiperf_core.plugins import Plugins
-from aiperf_core.results import lock, machine, resuming
+from aiperf_core.results import lock, machine, resuming, stretches
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.exit_codes import exit_code
-from aiperf_core.results.models import BundleRef, Manifest, SkippedTarget, Stretch, TargetResult, Verdict
+from aiperf_core.results.models import BundleRef, Manifest, SkippedTarget, TargetResult, Verdict
 from aiperf_core.results.sources import of_modules, package_hashes
 from aiperf_core.stats import resumable
 from aiperf_core.stats.speed_of_light import under
@@ -233,7 +232,7 @@ class BundleRun:
         resumable.check(self.resumes, then, now)
         kept = resuming.finished(self.resumes, then)
         self.results += kept
-        self._write(resuming.reopened(then, now.stretches[0], kept, skipped))
+        self._write(stretches.reopened(then, now.stretches[0], kept, skipped))
         resuming.clear(self.resumes, {one.target for one in kept})
 
     def _planned(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> Manifest:
@@ -246,7 +245,7 @@ class BundleRun:
             reproduces=self.reproduces,
             labels=dict(self.labels),
             request=request.record(self.selections, self.options, self.each),
-            stretches=[Stretch(_now(), _now(), None, [], machine.state(drafted.machine))],
+            stretches=[stretches.begun(machine.state(drafted.machine))],
             sources=of_modules(drafted.sources, (one.described.module for one in plans)),
         )
 
@@ -255,20 +254,8 @@ class BundleRun:
         self.manifest = manifest
 
     def _note(self, planner: Planner, finished: Finished | None = None, ending: str | None = None) -> Manifest:
-        """The manifest, updated with the ceilings, a target that is done, and how this stretch of the run ended."""
-        manifest, stretch = self._current, self._current.stretches[-1]
-        skipped, targets = list(manifest.skipped), list(stretch.targets)
-        if isinstance(finished, SkippedTarget):
-            skipped = [*(one for one in skipped if one != finished), finished]
-        elif finished is not None and finished.complete and finished.target not in targets:
-            targets.append(finished.target)
-        stretch = evolve(stretch, ended=_now(), ending=ending, targets=targets)
-        return evolve(
-            manifest,
-            skipped=skipped,
-            ceilings=_better(planner.measured_ceilings, manifest.ceilings),
-            stretches=[*manifest.stretches[:-1], stretch],
-        )
+        """The manifest, updated."""
+        return stretches.noted(self._current, planner.measured_ceilings, finished, ending)
 
     # --- measuring
 
@@ -382,16 +369,6 @@ def _narrowed(plan: Plan, selection: Selection) -> Plan | SkippedTarget:
         names = ", ".join(sorted(wanted))
         return SkippedTarget(plan.name, Verdict.FAILED, f"none of its implementations exists any more: {names}")
     return evolve(plan, selection=evolve(selection, implementations=there))
-
-
-def _better(found: Mapping[str, Ceilings], before: Mapping[str, Ceilings]) -> dict[str, Ceilings]:
-    """The ceilings by device; where two stretches of a run measured them, the better figures."""
-    both = {name: ceiling_figures.better(one, before[name]) for name, one in found.items() if name in before}
-    return {**before, **found, **both}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @frozen

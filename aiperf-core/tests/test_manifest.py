@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from aiperf_core import manifest
 from aiperf_core.git import commit_time, git_commit
-from aiperf_core.harness.run import manifest
 from aiperf_core.plugins import Plugins
 from aiperf_core.results import records
 
