@@ -9,8 +9,10 @@ import pytest
 from aiperf_core.errors import UsageError
 from aiperf_core.harness.processes import child
 from aiperf_core.harness.run import extra_samples, sampler
+from aiperf_core.harness.run.conditions import Conditions
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.progress import Progress
+from aiperf_core.measurements import DeviceState
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
@@ -210,8 +212,13 @@ def test_the_parts_of_the_overhead_are_the_time_of_sampling(measure: Measure) ->
     assert spent.setup_s + spent.warmup_s + spent.sampling_s + spent.checks_s <= result.wall_s
 
 
-def test_a_run_says_how_long_the_next_takes(measure: Measure, shared_planner: Any) -> None:
+def test_a_run_says_how_long_the_next_takes(
+    measure: Measure, shared_planner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[Any] = []
+    # Not every machine shows clocks and temperatures.
+    device = DeviceState(clock_hz=2e9, temperature_c=50.0, throttled=("cpu_quota",))
+    monkeypatch.setattr(Conditions, "state", property(lambda self: device if self._newest else None))
 
     class Telling(Silent):
         def phase(self, text: str, implementation: str | None = None) -> None:
@@ -231,7 +238,7 @@ def test_a_run_says_how_long_the_next_takes(measure: Measure, shared_planner: An
     assert list(dict.fromkeys(phases)) == ["setup", "warm-up", "sampling", "verification"]
     assert states[0].seconds_left > states[-1].seconds_left
     assert all(0 <= one.share <= 1 for one in states)
-    assert states[0].machine is None
+    assert (states[0].clock_hz, states[0].temperature_c, states[0].throttled) == (None, None, None)
     blocks = [one.block for one in states]
     assert blocks == sorted(blocks)
     assert blocks[0] == 0 < blocks[-1]
@@ -239,4 +246,4 @@ def test_a_run_says_how_long_the_next_takes(measure: Measure, shared_planner: An
     assert {one.wanted for one in states} == {shared_planner.options.width}
     last = states[-1]
     assert last.round == last.rounds
-    assert last.machine is not None
+    assert (last.clock_hz, last.temperature_c, last.throttled) == (2e9, 50.0, ("cpu_quota",))

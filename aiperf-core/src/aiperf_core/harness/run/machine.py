@@ -264,7 +264,7 @@ class Machine:
     ) -> Ceilings:
         """Measure, merge with the figures from before, and keep the result. Raises `ChildError`."""
         started = time.monotonic()
-        answer = self._ask_prober("ceilings", f"ceilings-{device}", device, tell, whole=whole)
+        answer = self._ask_prober("ceilings", f"ceilings-{device}", device, on_notice=tell, whole=whole)
         found = evolve(cattrs.structure(answer, Ceilings), state=self._state(device))
         if whole and device == CUDA.name and self.hardware.gpus > 1:
             found = self._with_all_reduce(found, tell)
@@ -281,7 +281,7 @@ class Machine:
         self, device: str, before: Ceilings, groups: list[str], tell: Callable[[str], None] | None = None
     ) -> Ceilings:
         """Measure groups of figures, merge them with those from before, and keep the result. Raises `ChildError`."""
-        answer = self._ask_prober("ceilings_of", f"ceilings-{device}", device, tell, groups=groups)
+        answer = self._ask_prober("ceilings_of", f"ceilings-{device}", device, on_notice=tell, groups=groups)
         found = ceiling_figures.with_figures(before, answer)
         if "wire" in groups and device == CPU.name:
             found = ceiling_figures.with_figures(found, self._loopback(tell))
@@ -314,13 +314,11 @@ class Machine:
         rates = {count: rate for count, (rate, _) in best.items()}
         return evolve(found, all_reduce_bytes_per_s=rates, how={**found.how, **how})
 
-    def _ask_prober(
-        self, do: str, name: str, device: str, tell: Callable[[str], None] | None = None, **arguments: Any
-    ) -> Any:
+    def _ask_prober(self, do: str, name: str, device: str, **arguments: Any) -> Any:
         """What a prober of that name measures of a device. Raises `ChildError`."""
         with self._probers(name) as (prober,):
             told = asdict(self.options.devices[device])
-            return prober.ask(do, timeout=_CEILINGS_TIMEOUT_S, on_notice=tell, device=told, **arguments)
+            return prober.ask(do, timeout=_CEILINGS_TIMEOUT_S, device=told, **arguments)
 
     def _ask_ranks(self, do: str, ranks: int, **arguments: Any) -> Any:
         """What several probers measure together, as the first one tells it. Raises `ChildError`."""
