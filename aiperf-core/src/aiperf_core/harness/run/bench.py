@@ -147,7 +147,7 @@ class Bench:
         """The judge that was started ahead for this run, or a new one."""
         setup = self.setup
         request = {
-            "target": {"name": setup.target.name, "module": setup.target.module},
+            "target": asdict(setup.target),
             "device": asdict(setup.device),
             "params": setup.params,
             "off": sorted(setup.options.off),

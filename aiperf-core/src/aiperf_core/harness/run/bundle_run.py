@@ -1,11 +1,10 @@
 """A whole run: all that `aiperf run` does between its command line and its tables."""
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from attrs import define, evolve, field, frozen
 
@@ -134,12 +133,10 @@ class BundleRun:
             self.warm.options = self._with_plugins(self.options)
             yield self.warm
             return
-        scratch = Path(tempfile.mkdtemp(prefix="aiperf-"))
-        try:
-            with Planner(self._with_plugins(self.options), scratch, server=self.server) as planner, nvml.held():
-                yield planner
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+        options = self._with_plugins(self.options)
+        scratch = TemporaryDirectory(prefix="aiperf-", ignore_cleanup_errors=True)
+        with scratch as folder, Planner(options, Path(folder), server=self.server) as planner, nvml.held():
+            yield planner
 
     def _preview(self, planner: Planner, plan: Plan) -> Preview:
         seconds, known = self._estimate(planner, plan)

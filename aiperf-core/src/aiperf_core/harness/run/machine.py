@@ -3,7 +3,6 @@
 import contextlib
 import os
 import secrets
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -169,15 +168,11 @@ class Machine:
         return self._left_out
 
     def _starts_without(self, left_out: tuple[str, ...]) -> bool:
-        scratch = tempfile.mkdtemp(prefix="aiperf-confined-")
-        try:
-            with self._probers("confined") as (prober,):
-                without = list(left_out)
-                return not prober.ask("confined_cuda", timeout=IMPORT_TIMEOUT_S, scratch=scratch, without=without)
-        except ChildError:
-            return False
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+        scratch = tempfile.TemporaryDirectory(prefix="aiperf-confined-", ignore_cleanup_errors=True)
+        with scratch as folder, contextlib.suppress(ChildError), self._probers("confined") as (prober,):
+            without = list(left_out)
+            return not prober.ask("confined_cuda", timeout=IMPORT_TIMEOUT_S, scratch=folder, without=without)
+        return False
 
     # --- ceilings
 

@@ -42,7 +42,7 @@ class Workers:
             one.child.guarded = setup.guards("result_channel")
             one.post(
                 "begin",
-                target={"name": setup.target.name, "module": setup.target.module},
+                target=asdict(setup.target),
                 implementation=one.runs,
                 device=asdict(setup.device),
                 processors=self._processors(),
