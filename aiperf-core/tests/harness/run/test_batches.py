@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aiperf_core.candidate_format import AIPERF
-from aiperf_core.harness.isolation.candidate import check_candidate
+from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.run import batches
 from aiperf_core.harness.run.rounds import Rounds
 from aiperf_core.harness.run.setup import Setup
