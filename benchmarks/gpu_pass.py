@@ -213,8 +213,10 @@ def digest(files: Iterable[Path]) -> str:
 class Pass:
     """A pass: starts the steps that fit into its budget, and records each when it ends."""
 
-    def __init__(self, out: Path, run: Runner, clock: Callable[[], float] = time.monotonic) -> None:
-        self.out, self.run, self.clock = out, run, clock
+    def __init__(
+        self, out: Path, run: Runner, clock: Callable[[], float] = time.monotonic, written: Sequence[Path] = ()
+    ) -> None:
+        self.out, self.run, self.clock, self.written = out, run, clock, written
         self.file = out / RECORDS
         self.records = read(self.file)
         self.durations = {one["step"]: one["seconds"] for one in self.records if one["outcome"] in ("ok", "failed")}
@@ -243,7 +245,7 @@ class Pass:
             print(f"[{left:4.0f} s left] {step.name}", flush=True)
             self.record(step, self.run(step, min(LIMIT_S[step.kind], left)))
             if self.clock() - packed > PACK_EVERY_S:
-                pack(self.out)
+                pack(self.out, self.written)
                 packed = self.clock()
 
     def ready(self, step: Step, steps: Sequence[Step]) -> bool:
@@ -326,15 +328,19 @@ def process(out: Path) -> Runner:
     return run
 
 
-def pack(out: Path) -> Path:
-    """Write `pass.tar.gz`: records, logs, recordings, bundles without samples, and the expectations files."""
+def pack(out: Path, written: Sequence[Path] = ()) -> Path:
+    """Write `pass.tar.gz`: records, logs, recordings, bundles without samples, and the expectations files.
+
+    written: the folders of these files, in the packages as they are installed here.
+    """
     packed, part = out / "pass.tar.gz", out / ".pass.tar.gz"
     with tarfile.open(part, "w:gz") as file:
         for path in sorted(out.rglob("*")):
             if path.is_file() and path not in (packed, part) and "samples" not in path.name:
                 file.add(path, path.relative_to(out).as_posix())
-        for path in sorted(ROOT.glob("aiperf-*/src/*/expectations/*.json")):
-            file.add(path, path.relative_to(ROOT).as_posix())
+        for folder in written:
+            for path in sorted(folder.glob("*.json")):
+                file.add(path, f"{folder.name}/{folder.parent.name}/{path.name}")
     return part.replace(packed)
 
 
@@ -397,14 +403,16 @@ def main() -> int:
         for name in (RECORDS, ITEMS):
             if (asked.resume / name).exists():
                 shutil.copy(asked.resume / name, asked.out / name)
-    going = Pass(asked.out, process(asked.out))
+    sources = filter(None, map(expectations.source_of, plugins.targets))
+    written = sorted({one.folder / expectations.FOLDER for one in sources})
+    going = Pass(asked.out, process(asked.out), written=written)
     before = len(going.records)
     try:
         going.go([one for one in steps if not going.ended(one)], asked.budget)
     finally:
         summary = going.summary(steps)
         (asked.out / "summary.txt").write_text(f"{summary}\n")
-        print(f"{summary}\npacked: {pack(asked.out)}", flush=True)
+        print(f"{summary}\npacked: {pack(asked.out, written)}", flush=True)
     return int(any(one["outcome"] != "ok" for one in going.records[before:]))
 
 

@@ -243,3 +243,13 @@ def test_a_machine_without_a_gpu_is_refused():
 
 def test_the_help_is_the_page_of_the_script():
     assert runpy.run_path(str(SCRIPT))["__doc__"].splitlines()[0] in command("--help").stdout
+
+
+def test_expectations_are_packed_from_where_they_were_written(script, tmp_path):
+    folder = tmp_path / "site" / "aiperf_acme" / "expectations"
+    folder.mkdir(parents=True)
+    (folder / "nvidia-h200-x1.json").write_text("{}")
+    out = tmp_path / "out"
+    out.mkdir()
+    with tarfile.open(script.pack(out, [folder])) as packed:
+        assert packed.getnames() == ["expectations/aiperf_acme/nvidia-h200-x1.json"]
