@@ -127,7 +127,7 @@ def run(
     if dry_run and (resume is not None or nnodes > 1 or endpoint is not None or node_rank):
         raise UsageError("--dry-run cannot be combined with --resume, nor with runs on several machines.")
     if nnodes > 1 or endpoint is not None or node_rank:
-        from aiperf_core.cli.several_machines import nodes_of, serve, with_nodes
+        from aiperf_fleet.ranks.joining import nodes_of, serve, with_nodes
 
         if resume is not None or executor not in (None, "torchrun"):
             raise UsageError("--nnodes cannot be combined with --resume, nor with an --executor other than torchrun.")

@@ -33,8 +33,8 @@ from aiperf_core.harness.processes.child import (
     ForkServer,
     exit_error,
 )
-from aiperf_core.harness.ranks.coordinator import Coordinator, RemoteNode
 from aiperf_core.harness.ranks.rank_launcher import GRACE_S, REPORT_S, Meeting, RankLauncher
+from aiperf_fleet.ranks.coordinator import Coordinator, RemoteNode
 
 # Guards that see less of ranks on other machines, with the reason that rows show.
 _LESS_OBSERVED = {

@@ -4,9 +4,9 @@ from attrs import field, frozen
 
 from aiperf_core.executor import TORCHRUN, Executor, ExecutorKind, ProcessServer, WorkerHandle, WorkerSpec
 from aiperf_core.harness.processes.child import ForkServer
-from aiperf_core.harness.ranks.coordinator import Coordinator
-from aiperf_core.harness.ranks.link import Nodes
 from aiperf_core.harness.ranks.rank_group import RankGroup
+from aiperf_fleet.ranks.coordinator import Coordinator
+from aiperf_fleet.ranks.link import Nodes
 
 
 class Torchrun(ExecutorKind):

@@ -26,8 +26,8 @@ from aiperf_core.harness.processes.channel import (
     ProtocolError,
 )
 from aiperf_core.harness.processes.child import START_TIMEOUT_S, Child, ChildError, ForkServer
-from aiperf_core.harness.ranks.link import Link, Nodes, connect, interface_of
 from aiperf_core.harness.ranks.rank_launcher import Meeting, RankLauncher
+from aiperf_fleet.ranks.link import Link, Nodes, connect, interface_of
 
 # The keys of a rank's message that are relayed. The agent alone sends others, such as `ended`.
 _RELAYED = ("token", "ok", "error", "notice")

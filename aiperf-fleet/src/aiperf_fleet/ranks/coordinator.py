@@ -12,8 +12,8 @@ from attrs import asdict, define, evolve, field
 from aiperf_core.errors import AiperfError
 from aiperf_core.harness.processes.channel import ChannelClosedError, ChannelTimeoutError, Message, ProtocolError
 from aiperf_core.harness.processes.child import ChildError
-from aiperf_core.harness.ranks.link import Link, Nodes, RefusedError, interface_of, listen, welcome
 from aiperf_core.harness.ranks.rank_launcher import REPORT_S, Meeting
+from aiperf_fleet.ranks.link import Link, Nodes, RefusedError, interface_of, listen, welcome
 
 _HELLO_S = 5.0
 

@@ -9,8 +9,8 @@ import pytest
 
 from aiperf_core.devices import host_memory
 from aiperf_core.harness.processes.channel import Channel, ChannelClosedError, ProtocolError
-from aiperf_core.harness.ranks.link import Link
-from aiperf_core.harness.ranks.memory_sync import MemorySync
+from aiperf_fleet.ranks.link import Link
+from aiperf_fleet.ranks.memory_sync import MemorySync
 
 SIZE = 3 * (1 << 18) + 17
 

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from aiperf_core.cli.main import Shell
-from aiperf_core.cli.several_machines import nodes_of
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.bundle import Bundle
+from aiperf_fleet.ranks.joining import nodes_of
 
-RANKS = Path(__file__).parents[1] / "harness" / "targets" / "several_ranks.py"
+RANKS = Path(__file__).parents[3] / "aiperf-core" / "tests" / "harness" / "targets" / "several_ranks.py"
 PLUGIN = """
 @hookimpl
 def aiperf_targets():

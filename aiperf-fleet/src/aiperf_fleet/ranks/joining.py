@@ -17,8 +17,8 @@ from aiperf_core.plugins import Plugins
 from aiperf_core.units import plural
 
 if TYPE_CHECKING:
-    from aiperf_core.harness.ranks.link import Nodes
     from aiperf_core.targets import Selection
+    from aiperf_fleet.ranks.link import Nodes
 
 _SHOWN = 12  # digits of a hash in a message
 
@@ -28,7 +28,7 @@ def nodes_of(selections: Sequence["Selection"], count: int, endpoint: str | None
 
     Removes the secret from the environment, so that the processes of the run cannot read it.
     """
-    from aiperf_core.harness.ranks.link import LEAST_SECRET, SECRET, Endpoint, Nodes
+    from aiperf_fleet.ranks.link import LEAST_SECRET, SECRET, Endpoint, Nodes
 
     if endpoint is None:
         raise UsageError("--nnodes and --node-rank need --rdzv-endpoint HOST:PORT, the same on all machines.")
@@ -68,7 +68,7 @@ def with_nodes(plugins: Plugins, nodes: "Nodes", *, quiet: bool) -> Plugins:
 
 def serve(nodes: "Nodes", number: int, *, quiet: bool) -> ExitCode:
     """Run ranks for the first machine until it is done. Raises `AiperfError` if it is absent, lost or refuses."""
-    from aiperf_core.harness.ranks.node_agent import serve
+    from aiperf_fleet.ranks.node_agent import serve
 
     serve(nodes, number, (lambda _: None) if quiet else (lambda text: click.echo(text, err=True)))
     return ExitCode.OK

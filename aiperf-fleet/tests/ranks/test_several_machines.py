@@ -18,25 +18,25 @@ from attrs import evolve
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.processes.channel import Channel
 from aiperf_core.harness.processes.child import ChildError, ForkServer
-from aiperf_core.harness.ranks.coordinator import Coordinator, Peer, RemoteNode
-from aiperf_core.harness.ranks.link import Endpoint, Link, Nodes, connect, listen
-from aiperf_core.harness.ranks.node_agent import NodeAgent
 from aiperf_core.harness.ranks.rank_group import Rank, RankGroup, RemoteRank
 from aiperf_core.harness.ranks.rank_launcher import GRACE_S
 from aiperf_core.harness.ranks.torchrun import Torchrun
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.results.models import Row, TargetResult, Verdict
+from aiperf_fleet.ranks.coordinator import Coordinator, Peer, RemoteNode
+from aiperf_fleet.ranks.link import Endpoint, Link, Nodes, connect, listen
+from aiperf_fleet.ranks.node_agent import NodeAgent
 
 pytestmark = pytest.mark.quiet
 
 Measure = Callable[..., object]
-TARGETS = Path(__file__).parent / "targets"
+TARGETS = Path(__file__).parents[3] / "aiperf-core" / "tests" / "harness" / "targets"
 SECRET = b"a secret of all machines"
 AGENT = """
 import sys
 from aiperf_core.errors import AiperfError
-from aiperf_core.harness.ranks.node_agent import serve
-from aiperf_core.harness.ranks.link import Endpoint, Nodes
+from aiperf_fleet.ranks.node_agent import serve
+from aiperf_fleet.ranks.link import Endpoint, Nodes
 
 secret, port = sys.argv[1:]
 try:

@@ -17,8 +17,8 @@ from attrs import field, frozen
 from aiperf_core.devices import host_memory
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.processes.channel import Channel, ChannelClosedError, Message, ProtocolError
-from aiperf_core.harness.ranks import memory_sync
-from aiperf_core.harness.ranks.memory_sync import MemorySync
+from aiperf_fleet.ranks import memory_sync
+from aiperf_fleet.ranks.memory_sync import MemorySync
 
 SECRET = "AIPERF_RDZV_TOKEN"
 LEAST_SECRET = 16

@@ -1,0 +1,1 @@
+"""Ranks on several machines: their node agents, and the connections between the machines."""
