@@ -33,7 +33,7 @@ REASONS = {
     "needs another tool": "a program that aiperf does not bring, such as ncu",
     "needs a terminal": "aiperf-analysis/tests/tui/test_terminal.py starts and ends it in one",
     "needs a trace": "a file that another profiler wrote",
-    "needs several machines": "tests/cli/test_run_on_several_machines.py runs it on one",
+    "needs several machines": "aiperf-fleet/tests/ranks/test_run_on_several_machines.py runs it on one",
     "serves until it is stopped": "aiperf-analysis/tests/test_dashboard_command.py starts and stops a server",
     "takes minutes": "",
     "writes beside the sources": "of an installed package, which the tests leave as they are",

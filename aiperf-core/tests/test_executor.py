@@ -132,6 +132,14 @@ def test_untrusted_code_stays_where_it_is_confined(planner: Planner) -> None:
     )
 
 
+def test_an_executor_spawns_a_module_of_its_own(planner: Planner, tmp_path: Path) -> None:
+    child = planner._server.spawn("aiperf_core.harness.processes.service", "own", tmp_path / "log")
+    code = planner._server.exit_code(child.pid)
+    child.kill()
+    assert code == 1
+    assert "has no attribute 'main'" in (tmp_path / "log").read_text()
+
+
 # --- records
 
 

@@ -7,13 +7,15 @@ it. `here` and `torchrun` are two such classes. A worker is always a process tha
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from attrs import field, frozen
 
 from aiperf_core.contributed import class_path, known, make, named, one_line
+from aiperf_core.errors import UsageError
+from aiperf_core.targets import Selection
 
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -40,6 +42,26 @@ class Executor:
     def resolve(self, server: "ProcessServer") -> "ExecutorKind":
         """Import the class and create an instance. Raises `SkipError` with the reason when that fails."""
         return make(self.load, ExecutorKind, server)
+
+    def join(
+        self,
+        selections: Sequence[Selection],
+        nnodes: int,
+        endpoint: str | None,
+        node_rank: int,
+        tell: Callable[[str], None],
+    ) -> "Executor | None":
+        """Join a run on several machines: the executor of that run, or None where this machine ran ranks to its end.
+
+        nnodes, endpoint, node_rank: of the options of `aiperf run`.
+        tell: called with each line of progress.
+
+        Called for the executor named `SEVERAL_MACHINES`. Raises `UsageError` where that is not installed.
+        """
+        raise UsageError(
+            "Ranks on several machines need the package aiperf-fleet. Get it, in a clone of aiperf: "
+            "pip install -e ./aiperf-fleet"
+        )
 
 
 class WorkerHandle(Protocol):
@@ -122,7 +144,10 @@ class ProcessServer(Protocol):
     """Forks processes for the roles of the harness, for executors that start workers on this machine."""
 
     def spawn(self, role: str, name: str, log: Path, *, memory_limit_bytes: int | None = None) -> WorkerHandle:
-        """Fork a process that serves a role; its output goes to `log`."""
+        """Fork a process that serves a role; its output goes to `log`.
+
+        role: a name of the harness, such as `worker`, or a module whose `main(channel)` serves.
+        """
 
 
 class ExecutorKind:
@@ -156,6 +181,8 @@ class ExecutorKind:
 
 HERE = Executor("here", "Processes forked on this machine", "aiperf_core.harness.processes.here:Here")
 TORCHRUN = Executor("torchrun", "Ranks of torch's elastic launcher", "aiperf_core.harness.ranks.torchrun:Torchrun")
+# The executor of another package whose `join` serves `aiperf run --nnodes`.
+SEVERAL_MACHINES = "nodes"
 # The core's own executors by name.
 BUILT_IN: Mapping[str, Executor] = {executor.name: executor for executor in (HERE, TORCHRUN)}
 

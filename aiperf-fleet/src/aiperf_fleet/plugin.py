@@ -1,12 +1,14 @@
-"""What this package contributes: the command `aiperf fleet`, engines, the reader of its documents, and schemas."""
+"""What this package contributes: the command `aiperf fleet`, engines, an executor, documents and schemas."""
 
 from collections.abc import Iterable
 
 from aiperf_core.commands import Command
 from aiperf_core.document_kind import DocumentKind
 from aiperf_core.document_schema import DocumentSchema
+from aiperf_core.executor import SEVERAL_MACHINES, Executor
 from aiperf_core.fleet import Fleet
 from aiperf_core.hookspecs import hookimpl
+from aiperf_fleet.ranks.joining import Joining
 
 
 @hookimpl
@@ -22,6 +24,13 @@ def aiperf_fleets() -> Iterable[Fleet]:
     yield Fleet("here", "This machine, one task after the other", "aiperf_fleet.engines.here:Here")
     yield Fleet("slurm", "Slurm, through submitit: one exclusive job a task", "aiperf_fleet.engines.slurm:Slurm")
     yield Fleet("ray", "Ray: one task a machine, results through its object store", "aiperf_fleet.engines.ray:Ray")
+
+
+@hookimpl
+def aiperf_executors() -> Iterable[Executor]:
+    """Contribute the executor of ranks on several machines."""
+    yield Joining(SEVERAL_MACHINES, "Ranks of torch's elastic launcher, on the machines of --nnodes",
+                  "aiperf_fleet.ranks.torchrun:Torchrun")  # fmt: skip
 
 
 @hookimpl

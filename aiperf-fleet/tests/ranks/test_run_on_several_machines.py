@@ -11,8 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from aiperf_core.cli.main import Shell
+from aiperf_core.errors import SkipError
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.bundle import Bundle
+from aiperf_core.version import __version__
 from aiperf_fleet.ranks.joining import nodes_of
 
 RANKS = Path(__file__).parents[3] / "aiperf-core" / "tests" / "harness" / "targets" / "several_ranks.py"
@@ -27,9 +29,10 @@ SECRET = "the secret of this test"
 
 @pytest.fixture
 def acme(site, new_cache, monkeypatch):
-    """An installed package `aiperf-acme`."""
+    """An installed package `aiperf-acme`, beside this one."""
     monkeypatch.setenv("AIPERF_CACHE_DIR", str(new_cache()))
     site.install("aiperf-acme", PLUGIN)
+    site.declare("aiperf-fleet", __version__, "fleet = aiperf_fleet.plugin")
     site.write("aiperf_acme/ranks.py", RANKS.read_text())
     return site
 
@@ -76,7 +79,7 @@ def test_what_must_be_the_same_on_all_machines(monkeypatch, acme):
     before = identity()
     assert set(before) == {
         *("the command's targets", "Python", "torch", "the processor's kind"),
-        *("the source of aiperf_acme", "the source of aiperf_core"),
+        *("the source of aiperf_acme", "the source of aiperf_core", "the source of aiperf_fleet"),
     }
     assert before == identity()
     acme.write("aiperf_acme/ranks.py", RANKS.read_text() + "# and more\n")
@@ -108,6 +111,12 @@ def test_what_the_options_need(monkeypatch, acme):
     assert said == "aiperf: --nnodes cannot be combined with --resume, nor with an --executor other than torchrun.\n"
     said = asked(monkeypatch, "--nnodes", "2", *where, plugins=plugins)
     assert said.startswith("aiperf: Missing argument 'PATTERN...': a target")
+
+
+def test_the_executor_is_of_use_with_the_options_alone(acme):
+    executor = acme.load().known_executors["nodes"]
+    with pytest.raises(SkipError, match="^it needs --nnodes, --rdzv-endpoint and --node-rank, and no --executor$"):
+        executor.resolve(None)
 
 
 def test_the_secret_is_taken_out_of_the_environment(monkeypatch, acme):

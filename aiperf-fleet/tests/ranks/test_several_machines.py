@@ -18,14 +18,15 @@ from attrs import evolve
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.processes.channel import Channel
 from aiperf_core.harness.processes.child import ChildError, ForkServer
-from aiperf_core.harness.ranks.rank_group import Rank, RankGroup, RemoteRank
+from aiperf_core.harness.ranks.rank_group import Rank
 from aiperf_core.harness.ranks.rank_launcher import GRACE_S
-from aiperf_core.harness.ranks.torchrun import Torchrun
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_fleet.ranks.coordinator import Coordinator, Peer, RemoteNode
 from aiperf_fleet.ranks.link import Endpoint, Link, Nodes, connect, listen
 from aiperf_fleet.ranks.node_agent import NodeAgent
+from aiperf_fleet.ranks.rank_group import RemoteRank, SpreadRankGroup
+from aiperf_fleet.ranks.torchrun import Torchrun
 
 pytestmark = pytest.mark.quiet
 
@@ -188,16 +189,16 @@ def test_an_agent_that_dies_ends_its_rows(
     """The last test of this agent."""
     here, left = psutil.Process(), []
 
-    def kill_agent(self: RankGroup, do: str, **arguments: Any) -> None:
+    def kill_agent(self: SpreadRankGroup, do: str, **arguments: Any) -> None:
         if do == "sample" and agent.poll() is None:
             left.extend(psutil.Process(agent.pid).children(recursive=True))
             agent.kill()
             agent.wait()
         post(self, do, **arguments)
 
-    post = RankGroup.post
+    post = SpreadRankGroup.post
     before = set(here.children(recursive=True))
-    monkeypatch.setattr(RankGroup, "post", kill_agent)
+    monkeypatch.setattr(SpreadRankGroup, "post", kill_agent)
     rows = rows_of(measure("several_ranks", "gathered", executor="several"))
     assert {row.verdict for row in rows.values()} == {Verdict.FAILED}
     assert "is lost: its machine or the agent there closed the connection during" in str(rows["library"].reason)
@@ -221,11 +222,11 @@ def test_the_rank_that_died_is_named_and_not_the_one_that_noticed(tmp_path: Path
     coordinator: Any = SimpleNamespace(host="a")
     ended: Any = _Ended()
     server: ForkServer = None  # type: ignore[assignment]
-    group = RankGroup("x", tmp_path / "x.log", 2, ended, server, coordinator, others={1: ended})
+    group = SpreadRankGroup("x", 2, ended, server, coordinator, "group", {1: ended})
     node = RemoteNode(Peer(1, "b", Link(there.sock)), "group")
     group.ranks = [
         Rank("x", 0, here, tmp_path, server, number=0, group=group),
-        RemoteRank("x", 0, there, tmp_path, server, number=1, group=group, node=node),
+        RemoteRank("x", 0, there, tmp_path, server, number=1, group=group, node=node, place=node.peer.name),
     ]
 
     def answer() -> None:

@@ -1,5 +1,6 @@
 """`aiperf run`: measure targets and check their results."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from aiperf_core.cli.measuring import (
 )
 from aiperf_core.cli.row_options import row_options
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.executor import SEVERAL_MACHINES, TORCHRUN
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.sweep import MOST_POINTS, axes_of, fixed, points
@@ -123,21 +125,22 @@ def run(
         if not swept and resume is None:
             raise UsageError("--picture draws a sweep: give a parameter several values, such as --set n=1e6,1e7")
         picture_file.check(picture, "--picture")
-    nodes = None
+    joined = None
     if dry_run and (resume is not None or nnodes > 1 or endpoint is not None or node_rank):
         raise UsageError("--dry-run cannot be combined with --resume, nor with runs on several machines.")
     if nnodes > 1 or endpoint is not None or node_rank:
-        from aiperf_fleet.ranks.joining import nodes_of, serve, with_nodes
-
         if resume is not None or executor not in (None, "torchrun"):
             raise UsageError("--nnodes cannot be combined with --resume, nor with an --executor other than torchrun.")
         if swept:
             raise UsageError("--nnodes cannot be combined with a sweep; give each --set a single value.")
         patterns = patterns_or_all(patterns, only)
-        nodes = nodes_of(_selections(plugins, patterns, only, variants), nnodes, endpoint, node_rank)
-        if node_rank:
-            return serve(nodes, node_rank, quiet=measuring.quiet)
-        plugins, executor = with_nodes(plugins, nodes, quiet=measuring.quiet), "torchrun"
+        several = plugins.known_executors.get(SEVERAL_MACHINES, TORCHRUN)
+        tell = (lambda _: None) if measuring.quiet else partial(click.echo, err=True)
+        joined = several.join(_selections(plugins, patterns, only, variants), nnodes, endpoint, node_rank, tell)
+        if joined is None:
+            return ExitCode.OK
+        installed, executor = evolve(plugins.executors[TORCHRUN.name], record=joined), TORCHRUN.name
+        plugins = evolve(plugins, executors={**plugins.executors, executor: installed})
     server = server_ahead()
     from aiperf_core.cli.profile import profiling
     from aiperf_core.cli.resuming import execute
@@ -156,7 +159,7 @@ def run(
     else:
         patterns = patterns_or_all(patterns, only)
         options = measuring.options(executor=executor, params=fixed(axes))
-        if nodes is not None:
+        if joined is not None:
             options = evolve(options, executors=plugins.known_executors)
         chosen = _selections(plugins, patterns, only, variants)
         selections = [evolve(one, point=point) for one in chosen for point in swept or [()]]

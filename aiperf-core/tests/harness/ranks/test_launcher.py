@@ -8,7 +8,6 @@ import torch
 
 from aiperf_core.harness.processes.fork_server import gpus_untouched
 from aiperf_core.harness.ranks.launcher import launch_config
-from aiperf_core.harness.ranks.rank_launcher import Meeting
 
 VARIABLE = "PYTORCH_NVML_BASED_CUDA_CHECK"
 
@@ -29,7 +28,7 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_ranks_are_configured_without_asking_cuda(two_gpus: list[str]) -> None:
-    config = launch_config(2, Meeting(), 0)
+    config = launch_config(2)
     assert two_gpus == []
     assert getattr(config, "numa_options", None) is None
     assert torch.cuda.is_available()

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from attrs import asdict, define, evolve, field
 
 from aiperf_core.errors import AiperfError
+from aiperf_core.executor import WorkerSpec
 from aiperf_core.harness.processes.channel import ChannelClosedError, ChannelTimeoutError, Message, ProtocolError
 from aiperf_core.harness.processes.child import ChildError
-from aiperf_core.harness.ranks.rank_launcher import REPORT_S, Meeting
+from aiperf_core.harness.ranks.rank_launcher import REPORT_S
 from aiperf_fleet.ranks.link import Link, Nodes, RefusedError, interface_of, listen, welcome
+from aiperf_fleet.ranks.meeting import Meeting
 
 _HELLO_S = 5.0
 
@@ -188,11 +190,11 @@ class RemoteNode:
     lines: dict[int, list[str]] = field(factory=dict, init=False)
     _ended: bool = field(default=False, init=False)
 
-    def start(self, name: str, count: int, memory_limit_bytes: int | None, meeting: Meeting) -> None:
-        """Have the agent start `count` ranks. Raises `ChildError` where the agent is lost."""
+    def start(self, spec: WorkerSpec, meeting: Meeting) -> None:
+        """Have the agent start the ranks of `spec`. Raises `ChildError` where the agent is lost."""
         told = asdict(evolve(meeting, address="", interface=None))
-        arguments = {"name": name, "count": count, "memory_limit_bytes": memory_limit_bytes, "meeting": told}
-        self.peer.tell("start", group=self.group, **arguments)
+        spoken = {"name": spec.name, "ranks": spec.ranks, "memory_limit_bytes": spec.memory_limit_bytes}
+        self.peer.tell("start", group=self.group, spec=spoken, meeting=told)
         if self.peer.lost:
             raise ChildError("exited", f"{self.peer.name} is lost: its agent closed the connection")
 

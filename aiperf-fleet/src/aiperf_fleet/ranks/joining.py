@@ -1,29 +1,61 @@
-"""`aiperf run` on several machines: the first coordinates, the others run ranks for it."""
+"""Join a run on several machines: the first coordinates, the others run ranks for it."""
 
 import hashlib
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-from attrs import evolve
+from attrs import frozen
 
 from aiperf_core.distributions import installed_version
-from aiperf_core.errors import ExitCode, UsageError
-from aiperf_core.plugins import Plugins
+from aiperf_core.errors import SkipError, UsageError
+from aiperf_core.executor import Executor, ExecutorKind, ProcessServer
+from aiperf_core.targets import Selection
 from aiperf_core.units import plural
 
 if TYPE_CHECKING:
-    from aiperf_core.targets import Selection
     from aiperf_fleet.ranks.link import Nodes
 
 _SHOWN = 12  # digits of a hash in a message
 
 
-def nodes_of(selections: Sequence["Selection"], count: int, endpoint: str | None, number: int) -> "Nodes":
+@frozen
+class Joining(Executor):
+    """The executor of ranks on several machines, which a run gets by `join`."""
+
+    def join(
+        self,
+        selections: Sequence[Selection],
+        nnodes: int,
+        endpoint: str | None,
+        node_rank: int,
+        tell: Callable[[str], None],
+    ) -> Executor | None:
+        """Run ranks for the first machine until it is done; on that one, return the executor that waits for the others.
+
+        Raises `UsageError` for options that do not fit together, and `AiperfError` if the first machine is absent, lost
+        or refuses.
+        """
+        nodes = nodes_of(selections, nnodes, endpoint, node_rank)
+        if node_rank:
+            from aiperf_fleet.ranks.node_agent import serve
+
+            serve(nodes, node_rank, tell)
+            return None
+        from aiperf_fleet.ranks.torchrun import SeveralMachines
+
+        tell(f"waiting at {nodes.endpoint} for {plural('more machine', nnodes - 1)}, up to {nodes.wait_s:g} s")
+        return SeveralMachines(nodes=nodes)
+
+    def resolve(self, server: ProcessServer) -> ExecutorKind:
+        """Refuse: no other machines are known. Raises `SkipError`."""
+        raise SkipError("it needs --nnodes, --rdzv-endpoint and --node-rank, and no --executor")
+
+
+def nodes_of(selections: Sequence[Selection], count: int, endpoint: str | None, number: int) -> "Nodes":
     """The machines of the run. Raises `UsageError` for options that do not fit together, or without a secret.
 
     Removes the secret from the environment, so that the processes of the run cannot read it.
@@ -51,35 +83,12 @@ def nodes_of(selections: Sequence["Selection"], count: int, endpoint: str | None
     return Nodes(count=count, endpoint=where, secret=secret.encode(), identity=_identity(selections))
 
 
-def with_nodes(plugins: Plugins, nodes: "Nodes", *, quiet: bool) -> Plugins:
-    """The plugins, with an executor `torchrun` that waits for the other machines."""
-    from aiperf_core.harness.ranks.torchrun import SeveralMachines
-
-    if not quiet:
-        click.echo(
-            f"waiting at {nodes.endpoint} for {plural('more machine', nodes.count - 1)}, up to {nodes.wait_s:g} s",
-            err=True,
-        )
-    record = SeveralMachines(nodes=nodes)
-    return evolve(
-        plugins, executors={**plugins.executors, record.name: evolve(plugins.executors[record.name], record=record)}
-    )
-
-
-def serve(nodes: "Nodes", number: int, *, quiet: bool) -> ExitCode:
-    """Run ranks for the first machine until it is done. Raises `AiperfError` if it is absent, lost or refuses."""
-    from aiperf_fleet.ranks.node_agent import serve
-
-    serve(nodes, number, (lambda _: None) if quiet else (lambda text: click.echo(text, err=True)))
-    return ExitCode.OK
-
-
-def _identity(selections: Sequence["Selection"]) -> dict[str, str]:
+def _identity(selections: Sequence[Selection]) -> dict[str, str]:
     """What must agree on all machines: targets, sources, versions of Python and torch, kind of processor."""
     from aiperf_core.results.sources import package_hashes
 
     modules = [one.target.module for one in selections]
-    found = {**package_hashes(modules), **{name: _file_hash(name) for name in modules if "." not in name}}
+    found = {**package_hashes([*modules, __name__]), **{name: _file_hash(name) for name in modules if "." not in name}}
     return {
         "the command's targets": ", ".join(one.target.name for one in selections),
         "Python": platform.python_version(),

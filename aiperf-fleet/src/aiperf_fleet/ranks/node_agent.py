@@ -18,6 +18,7 @@ from typing import Any
 from attrs import define, evolve, field
 
 from aiperf_core.errors import AiperfError
+from aiperf_core.executor import WorkerSpec
 from aiperf_core.harness.processes.channel import (
     Channel,
     ChannelClosedError,
@@ -26,8 +27,10 @@ from aiperf_core.harness.processes.channel import (
     ProtocolError,
 )
 from aiperf_core.harness.processes.child import START_TIMEOUT_S, Child, ChildError, ForkServer
-from aiperf_core.harness.ranks.rank_launcher import Meeting, RankLauncher
+from aiperf_core.harness.ranks.rank_launcher import RankLauncher
+from aiperf_core.units import plural
 from aiperf_fleet.ranks.link import Link, Nodes, connect, interface_of
+from aiperf_fleet.ranks.meeting import Meeting
 
 # The keys of a rank's message that are relayed. The agent alone sends others, such as `ended`.
 _RELAYED = ("token", "ok", "error", "notice")
@@ -83,15 +86,12 @@ class NodeAgent:
 
     # --- requests
 
-    def _do_start(
-        self, group: str, name: str, count: int, memory_limit_bytes: int | None, meeting: dict[str, Any]
-    ) -> None:
-        address = str(self._link.sock.getsockname()[0])
-        started = RankLauncher.start(self.server, name, self.folder / f"{group}.log", count, memory_limit_bytes)
-        self._running[group] = started
-        started.launch(evolve(Meeting(**meeting), address=address, interface=interface_of(address)))
-        self.tell(f"{name}: {count} rank{'s' if count > 1 else ''}")
-        threading.Thread(target=self._gather, args=(group, started), daemon=True).start()
+    def _do_start(self, group: str, spec: dict[str, Any], meeting: dict[str, Any]) -> None:
+        address, wanted = str(self._link.sock.getsockname()[0]), WorkerSpec(log=self.folder / f"{group}.log", **spec)
+        where = evolve(Meeting(**meeting), address=address, interface=interface_of(address))
+        started = self._running[group] = where.launch(self.server, wanted)
+        self.tell(f"{wanted.name}: {plural('rank', wanted.ranks)}")
+        threading.Thread(target=self._gather, args=(group, started, wanted.ranks), daemon=True).start()
 
     def _do_signal(self, group: str, number: int) -> None:
         if group in self._running and number in _SIGNALS:
@@ -114,11 +114,11 @@ class NodeAgent:
 
     # --- threads
 
-    def _gather(self, group: str, rank_launcher: RankLauncher) -> None:
+    def _gather(self, group: str, rank_launcher: RankLauncher, count: int) -> None:
         """Wait for the ranks, and give each a connection to the first machine."""
         who: Message = {"node": self.number, "group": group}
         try:
-            for _ in range(rank_launcher.count):
+            for _ in range(count):
                 rank, pid, channel = rank_launcher.next_rank(START_TIMEOUT_S)
                 link = connect(self.nodes, START_TIMEOUT_S)
                 link.send({**who, "rank": rank, "pid": pid})

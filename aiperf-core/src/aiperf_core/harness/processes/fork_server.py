@@ -35,6 +35,7 @@ PRELOAD = ("torch", "numpy", "psutil")
 WHEN_IDLE = ("judge", "worker")
 FOR_GPUS = ("cuda.bindings.driver", "cuda.bindings.runtime")
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
+# A plugin's executor may spawn a module of its own, by its name.
 ROLES = {
     "describer": "aiperf_core.harness.roles.describer",
     "judge": "aiperf_core.harness.roles.judge",
@@ -46,12 +47,10 @@ ROLES = {
     "one_process": "aiperf_core.selftest.one_process",
 }
 # Imported with a role's module at its first spawn, since each of its processes would import them: benchmarks with
-# kernels need 0.1 s for that, a linter half a second to count operations (torch's formulas import triton), a rank that
-# makes its first `DistributedDataParallel` seconds.
+# kernels need 0.1 s for that, a linter half a second to count operations (torch's formulas import triton).
 WITH_ROLE = {
     "describer": ("aiperf_core.kernels",),
     "linter": ("torch.utils.flop_counter",),
-    "launcher": ("torch._dynamo", "torch.distributed.elastic.agent.server.local_elastic_agent"),
 }
 # A variable and its value. A pool of compiler processes would run beside the timed calls.
 COMPILE_IN_PROCESS = ("TORCHINDUCTOR_COMPILE_THREADS", "1")
@@ -153,8 +152,8 @@ def _report_exits(control: Channel, children: set[int]) -> None:
 def _spawn(control: Channel, wakeup: int) -> int:
     request = control.receive()
     (fd,) = request.pop("fds")
-    role = request["role"]
-    _import((*WITH_ROLE.get(role, ()), ROLES[role]))
+    role: str = request["role"]
+    _import((*WITH_ROLE.get(role, ()), ROLES.get(role, role)))
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -189,7 +188,7 @@ def run_role(fd: int, role: str, log: str, memory_limit_bytes: int | None) -> in
         limit = memory_limit_bytes if most == resource.RLIM_INFINITY else min(memory_limit_bytes, most)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     try:
-        module: Any = importlib.import_module(ROLES[role])
+        module: Any = importlib.import_module(ROLES.get(role, role))
         module.main(Channel(socket.socket(fileno=fd)))
     except ChannelClosedError:
         return 0

@@ -4,16 +4,14 @@ All ranks get a request at once, since they wait for each other. The time of a s
 """
 
 import contextlib
-import secrets
 import select
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
-from attrs import define, evolve, field
+from attrs import define, field
 
 from aiperf_core.executor import WorkerSpec
 from aiperf_core.harness.processes import answers
@@ -33,16 +31,7 @@ from aiperf_core.harness.processes.child import (
     ForkServer,
     exit_error,
 )
-from aiperf_core.harness.ranks.rank_launcher import GRACE_S, REPORT_S, Meeting, RankLauncher
-from aiperf_fleet.ranks.coordinator import Coordinator, RemoteNode
-
-# Guards that see less of ranks on other machines, with the reason that rows show.
-_LESS_OBSERVED = {
-    "process_census": "the processes of ranks on other machines are not observed",
-    "fresh_values": "refreshed inputs reach other machines through a node agent, which is trusted",
-    "inputs_intact": "a node agent reports what inputs are after a call on another machine",
-    "clocks_agree": "the clock of another machine is compared with the supervisor's through the network",
-}
+from aiperf_core.harness.ranks.rank_launcher import GRACE_S, RankLauncher
 
 
 @define(eq=False)
@@ -51,20 +40,17 @@ class Rank(Child):
 
     number: its rank.
     group: all ranks of the implementation.
+    place: its machine; empty where there is only this one.
     """
 
     number: int = field(kw_only=True)
     group: "RankGroup" = field(kw_only=True)
+    place: str = field(default="", kw_only=True)
 
     @property
     def label(self) -> str:
         """Its name in messages: its number, and its machine where there are several."""
-        return f"rank {self.number}{self._where}"
-
-    @property
-    def _where(self) -> str:
-        coordinator = self.group.coordinator
-        return f" on node 0 ({coordinator.host})" if coordinator else ""
+        return f"rank {self.number}{self.place and f' on {self.place}'}"
 
     def interrupt(self) -> None:
         """Have it write its traceback to its log."""
@@ -79,97 +65,32 @@ class Rank(Child):
 
 
 @define(eq=False)
-class RemoteRank(Rank):
-    """A rank on another machine, whose node agent relays requests and replies. `pid` is of that machine."""
-
-    node: RemoteNode = field(kw_only=True)
-    _code: int | None = field(default=None, init=False)
-    _ended: bool = field(default=False, init=False)
-
-    @property
-    def _where(self) -> str:
-        return f" on {self.node.peer.name}"
-
-    def interrupt(self) -> None:
-        """Have it write its traceback to its log."""
-        self.node.interrupt(self.number)
-
-    def end_error(self, during: str) -> ChildError:
-        """The error of a rank that ended, as the agent reports it, or whose agent is lost."""
-        if self._ended:
-            return exit_error(self.label, self._code, during)
-        return ChildError(
-            "exited", f"{self.label} is lost: its machine or the agent there closed the connection{during}"
-        )
-
-    def last_lines(self) -> list[str]:
-        """The last lines that the rank printed."""
-        return self.node.last_lines(self.number)
-
-    def destroy(self) -> None:
-        """Kill all ranks: this one's process is not on this machine."""
-        self.group.kill()
-
-    def _receive(self, deadline: float) -> Message:
-        message = super()._receive(deadline)
-        if "closing" in message:  # the agent is finding out how it ended
-            message = super()._receive(time.monotonic() + GRACE_S + REPORT_S)
-        if "ended" in message:
-            code = message["ended"]
-            self._ended, self._code = True, code if isinstance(code, int) else None
-            raise ChannelClosedError("it ended")
-        return message
-
-
-@define(eq=False)
 class RankGroup(Asked):
-    """The ranks of one implementation on this machine and on others; a `WorkerHandle`.
+    """The ranks of one implementation; a `WorkerHandle`.
 
     rank_launcher: those of this machine.
-    coordinator: the connections to other machines; None where there are none.
-    identifier: names the group to the agents.
-    others: the ranks of other machines, by the machine's number.
     ranks: all ranks by number, once they have connected.
     guarded, paused, last_s, ended: see `WorkerHandle`.
+    not_observed: guards that see less of ranks on other machines, with the reason that rows show.
     """
 
+    not_observed: ClassVar[Mapping[str, str]] = {}
+
     name: str
-    log: Path
     world_size: int
     rank_launcher: RankLauncher
     server: ForkServer
-    coordinator: Coordinator | None = None
-    identifier: str = ""
-    others: dict[int, RemoteNode] = field(factory=dict)
-    guarded: bool = True
-    paused: bool = False
-    last_s: list[tuple[float, float]] = field(factory=list)
+    guarded: bool = field(default=True, init=False)
+    paused: bool = field(default=False, init=False)
+    last_s: list[tuple[float, float]] = field(factory=list, init=False)
     ended: bool = field(default=False, init=False)
     ranks: list[Rank] = field(factory=list, init=False)
     _request: str = field(default="", init=False)
 
     @staticmethod
-    def start(server: ForkServer, spec: WorkerSpec, coordinator: Coordinator | None = None) -> "RankGroup":
-        """Have the launchers start the ranks; the first request waits for them. Raises `ChildError`."""
-        name, log, limit = spec.name, spec.log, spec.memory_limit_bytes
-        counts = _shares(spec.ranks, coordinator.nodes.count if coordinator else 1)
-        here = RankLauncher.start(server, name, log, counts[0], limit)
-        if coordinator is None:
-            here.launch(Meeting())
-            return RankGroup(name, log, spec.ranks, here, server)
-        identifier = secrets.token_hex(8)
-        others = {number: RemoteNode(peer, identifier) for number, peer in sorted(coordinator.peers.items())}
-        group = RankGroup(name, log, spec.ranks, here, server, coordinator, identifier, others)
-        try:
-            meeting = coordinator.meeting(identifier)
-            here.launch(meeting)
-            port = here.store_port()
-            for number, node in others.items():
-                node.start(name, counts[number], limit, evolve(meeting, port=port))
-        except ChildError:
-            group.kill()
-            raise
-        return group
+    def start(server: ForkServer, spec: WorkerSpec) -> "RankGroup":
+        """Have the launcher start the ranks; the first request waits for them."""
+        return RankGroup(spec.name, spec.ranks, RankLauncher.start(server, spec), server)
 
     @property
     def idle(self) -> bool:
@@ -184,26 +105,22 @@ class RankGroup(Asked):
     @property
     def pids(self) -> list[int]:
         """The processes of this machine's ranks."""
-        return [rank.pid for rank in self._local]
+        return [rank.pid for rank in self.here]
 
     @property
     def numbers_here(self) -> list[int]:
         """The numbers of this machine's ranks."""
-        return [rank.number for rank in self._local]
+        return [rank.number for rank in self.here]
 
     @property
-    def _local(self) -> list[Rank]:
-        return [rank for rank in self.ranks if not isinstance(rank, RemoteRank)]
+    def here(self) -> list[Rank]:
+        """This machine's ranks."""
+        return self.ranks
 
     @property
     def places(self) -> list[str]:
         """The machine of each rank; empty where there is only this one."""
-        return [rank.label.partition(" on ")[2] for rank in self.ranks] if self.coordinator else []
-
-    @property
-    def not_observed(self) -> dict[str, str]:
-        """Guards that see less of ranks on other machines, with the reason."""
-        return _LESS_OBSERVED if self.coordinator else {}
+        return [rank.place for rank in self.ranks if rank.place]
 
     # --- requests
 
@@ -214,8 +131,6 @@ class RankGroup(Asked):
         self._request = do
         self._signal(signal.SIGCONT)
         half = len(fds) // 2
-        if do == "open" and self.coordinator:
-            self._check_transferable(fds, arguments["problem"])
         for number, rank in enumerate(self.ranks):
             own = {key: _part_of(key, value, number) for key, value in arguments.items()}
             rank.guarded = self.guarded
@@ -269,17 +184,6 @@ class RankGroup(Asked):
                     if "notice" not in message:
                         replies[rank.number] = message
 
-    def _check_transferable(self, fds: tuple[int, ...], problem: Message) -> None:
-        """Kill all ranks and raise `ChildError` for data that cannot be sent to another machine."""
-        if problem.get("files") or problem.get("folder"):
-            reason = "works with files, which other machines do not see"
-        elif len(fds) < 2 * self.world_size:
-            reason = f"the memory of {problem['device']!r} cannot be sent to another machine"
-        else:
-            return
-        self.kill()
-        raise ChildError("skip", f"{reason}: leave out --nnodes")
-
     # --- starting and ending
 
     def _wait_for_ranks(self) -> None:
@@ -288,50 +192,26 @@ class RankGroup(Asked):
         until = time.monotonic() + START_TIMEOUT_S
         try:
             while len(found) < self.world_size:
-                found += self._remote_arrivals()
-                if len(found) < self.world_size:
-                    found += self._next_event(until, len(found))
+                found += self.next_ranks(max(0.0, until - time.monotonic()))
         except ChildError:
             self.kill()
             raise
-        except (ChannelClosedError, ProtocolError, ChannelTimeoutError, KeyError, ValueError) as error:
+        except ChannelTimeoutError:
+            self.kill()
+            raise ChildError(
+                "hung", f"{len(found)} of {self.world_size} ranks started in {START_TIMEOUT_S:g} s"
+            ) from None
+        except (ChannelClosedError, ProtocolError, KeyError, ValueError) as error:
             self.kill()
             raise ChildError("protocol", f"a rank did not start: {error}") from None
         self.ranks = sorted(found, key=lambda rank: rank.number)
 
-    def _next_event(self, until: float, found: int) -> list[Rank]:
-        """Wait for a connection: the local rank that connects, or nothing for a remote one (see `_remote_arrivals`)."""
-        here, coordinator = self.rank_launcher, self.coordinator
-        sources: list[Any] = [here.listening, here.launcher.channel]
-        if coordinator:
-            sources += [coordinator.listening, *(node.peer.link for node in self.others.values())]
-        ready, _, _ = select.select(sources, [], [], max(0.0, until - time.monotonic()))
-        if here.listening in ready:
-            return [self._rank(Rank, *here.accept())]
-        if coordinator and coordinator.listening in ready:
-            coordinator.admit()
-            return []
-        if here.launcher.channel in ready:
-            raise here.explain()
-        if not ready:
-            raise ChildError("hung", f"{found} of {self.world_size} ranks started in {START_TIMEOUT_S:g} s")
-        # An agent sends nothing before it is asked, so its connection has closed.
-        peer = next(node.peer for node in self.others.values() if node.peer.link in ready)
-        peer.lost = True
-        raise ChildError("exited", f"{peer.name} is lost: its agent closed the connection")
+    def next_ranks(self, timeout: float) -> list[Rank]:
+        """Wait for ranks to connect. Raises `ChildError` where their launcher ended, and `ChannelTimeoutError`."""
+        return [self.connected(*self.rank_launcher.next_rank(timeout))]
 
-    def _remote_arrivals(self) -> list[Rank]:
-        """The ranks of other machines that have connected."""
-        found = []
-        for link, hello in self.coordinator.arrivals(self.identifier) if self.coordinator else ():
-            node = self.others[int(hello["node"])]
-            if "failed" in hello:
-                link.close()
-                raise ChildError("exited", f"on {node.peer.name} {hello['failed']}")
-            found.append(self._rank(RemoteRank, int(hello["rank"]), int(hello["pid"]), link, node=node))
-        return found
-
-    def _rank(self, kind: Callable[..., Rank], number: int, pid: int, channel: Channel, **more: Any) -> Rank:
+    def connected(self, number: int, pid: int, channel: Channel, kind: Callable[..., Rank] = Rank, **more: Any) -> Rank:
+        """The rank that has connected. `more` are fields of its `kind`."""
         log, name = self.rank_launcher.log_of(number), f"{self.name} rank {number}"
         return kind(name, pid, channel, log, self.server, number=number, group=self, **more)
 
@@ -359,12 +239,13 @@ class RankGroup(Asked):
         )
 
     def kill(self) -> None:
-        """Kill all ranks and their launchers."""
-        if self.ended:
-            return
-        self.ended = True
-        for node in self.others.values():
-            node.kill()
+        """Kill all ranks and their launcher."""
+        if not self.ended:
+            self.ended = True
+            self.end()
+
+    def end(self) -> None:
+        """End what this group started; called once."""
         for rank in self.ranks:
             rank.channel.close()
         self.rank_launcher.kill()
@@ -378,22 +259,13 @@ class RankGroup(Asked):
         lines = [f"rank {rank.number}: {line}" for rank in self.ranks for line in rank.last_lines()]
         return lines or self.rank_launcher.launcher.last_lines()
 
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to all processes."""
+        self.rank_launcher.signal(number)
+
     def _signal(self, number: signal.Signals) -> None:
         if self.paused and not self.ended:
-            self.rank_launcher.signal(number)
-            for node in self.others.values():
-                node.signal(number)
-
-
-def _shares(world_size: int, nodes: int) -> list[int]:
-    """The number of ranks of each machine. Raises `ChildError` where one would have none."""
-    if nodes > max(1, world_size):
-        raise ChildError(
-            "skip",
-            f"is a workload of {world_size} ranks, too few for --nnodes {nodes}; --set world_size={nodes} asks for "
-            "more",
-        )
-    return [world_size // nodes + (number < world_size % nodes) for number in range(nodes)]
+            self.send_signal(number)
 
 
 def _checked(rank: Rank, reply: Message) -> Any:

@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from attrs import asdict, define, field, frozen
+from attrs import define, field
 
+from aiperf_core.executor import WorkerSpec
 from aiperf_core.harness.processes.channel import Channel, ChannelClosedError, ChannelTimeoutError
 from aiperf_core.harness.processes.child import START_TIMEOUT_S, Child, ChildError, ForkServer, exit_error
 
@@ -23,34 +24,14 @@ REPORT_S = 10.0
 GRACE_S = 0.5
 
 
-@frozen(kw_only=True)
-class Meeting:
-    """Where the launchers of an implementation's ranks meet; there is one launcher on each machine.
-
-    nodes: the number of machines.
-    address: this machine's, by which other machines reach its ranks.
-    interface: the network interface with that address; None leaves the choice to the libraries.
-    host: the machine of the launchers' store.
-    port: the port of the store; 0 has this launcher open it and report the port.
-    """
-
-    run_id: str = "aiperf"
-    nodes: int = 1
-    address: str = "127.0.0.1"
-    interface: str | None = "lo"
-    host: str = "127.0.0.1"
-    port: int = 0
-
-
 @define(eq=False)
 class RankLauncher:
-    """A launcher process and the `count` ranks that it starts here.
+    """A launcher process and the ranks that it starts here.
 
     folder: holds the Unix socket `listening`, to which the ranks connect.
     pids: the process of each rank, by its number.
     """
 
-    count: int
     launcher: Child
     log: Path
     folder: Path
@@ -61,58 +42,38 @@ class RankLauncher:
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     @staticmethod
-    def start(server: ForkServer, name: str, log: Path, count: int, memory_limit_bytes: int | None) -> "RankLauncher":
-        """Start a launcher; `launch` has it start the ranks."""
+    def start(server: ForkServer, spec: WorkerSpec, role: str = "launcher", **where: Any) -> "RankLauncher":
+        """Start a launcher, which starts the ranks; `where` is for `Launcher.do_launch`."""
         # The address of a Unix socket has room for 107 bytes.
         parent = tempfile.gettempdir()
         folder = Path(tempfile.mkdtemp(prefix="aiperf-ranks-", dir=parent if len(os.fsencode(parent)) < 70 else "/tmp"))
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.bind(str(folder / "supervisor"))
-        listening.listen(count)
-        launcher = server.spawn("launcher", name, log, memory_limit_bytes=memory_limit_bytes)
-        return RankLauncher(count, launcher, log, folder, listening)
-
-    def launch(self, meeting: Meeting) -> None:
-        """Have the ranks started."""
-        self.launcher.post(
-            "launch",
-            count=self.count,
-            address=str(self.folder / "supervisor"),
-            log=str(self.log),
-            folder=str(self.folder),
-            meeting=asdict(meeting),
-        )
-
-    def store_port(self) -> int:
-        """The port of the store that the launcher opens for other machines' launchers. Raises `ChildError`."""
-        try:
-            told = self.launcher.read(time.monotonic() + START_TIMEOUT_S)
-        except ChannelTimeoutError:
-            raise ChildError("hung", f"the launcher of the ranks opened no store in {START_TIMEOUT_S:g} s") from None
-        if "notice" not in told:
-            Child.result(told)
-        return int(told["notice"])
+        listening.listen(spec.ranks)
+        launcher = server.spawn(role, spec.name, spec.log, memory_limit_bytes=spec.memory_limit_bytes)
+        launcher.post("launch", count=spec.ranks, folder=str(folder), log=str(spec.log), **where)
+        return RankLauncher(launcher, spec.log, folder, listening)
 
     # --- the ranks
 
     def next_rank(self, timeout: float) -> tuple[int, int, Channel]:
-        """Wait for a rank to connect; see `accept`. Raises `ChildError` where none does."""
+        """Wait for a rank to connect: its number, its process and the channel to it.
+
+        Raises `ChildError` where the launcher ended, and `ChannelTimeoutError`.
+        """
         sources: list[Any] = [self.listening, self.launcher.channel]
         ready, _, _ = select.select(sources, [], [], timeout)
-        if self.listening in ready:
-            return self.accept()
-        raise self.explain() if ready else ChildError("hung", f"a rank did not start in {timeout:g} s")
-
-    def accept(self) -> tuple[int, int, Channel]:
-        """Accept a rank that connects: its number, its process and the channel to it."""
-        connection, _ = self.listening.accept()
-        channel = Channel(connection)
+        if not ready:
+            raise ChannelTimeoutError
+        if self.listening not in ready:
+            raise self._explain()
+        channel = Channel(self.listening.accept()[0])
         hello = channel.receive(START_TIMEOUT_S)
         number, pid = int(hello["rank"]), int(hello["pid"])
         self.pids[number] = pid
         return number, pid, channel
 
-    def explain(self) -> ChildError:
+    def _explain(self) -> ChildError:
         """The error of a launcher that replies: it could start no ranks, or they have ended."""
         failures = self.launcher.collect(timeout=REPORT_S).get("failures", {})
         reasons = [str(exit_error(f"rank {rank}", code)) for rank, code in failures.items()]

@@ -21,7 +21,7 @@ def record(bench: Bench) -> list[Observations]:
     for one in bench.participants:
         if isinstance(one.child, RankGroup):
             one.recorder.ranks.places = one.child.places
-            one.recorder.note(not_observed=one.child.not_observed | one.observed.not_observed)
+            one.recorder.note(not_observed={**one.child.not_observed, **one.observed.not_observed})
     return [one.recorder.observations(bench.opened["tolerance"]) for one in bench.participants]
 
 
