@@ -4,6 +4,7 @@ import fcntl
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from datetime import timedelta
@@ -111,6 +112,24 @@ def test_a_distrusted_row_ends_with_3(place, monkeypatch):
     assert [(one["row"], one["word"], one["reason"]) for one in decisions] == [
         ("coalesced", "DISTRUSTED", "UNTRUSTED: clocks disagree")
     ]
+
+
+def test_a_changed_run_ends_with_3(place, monkeypatch):
+    first = min(place.iterdir())
+    file = first / "targets" / "ch07.memory_access.json"
+    file.write_bytes(file.read_bytes().replace(b'"speed"', b'"latency"'))
+    done = run(monkeypatch, Measures(place, 1.05, 1.0), "--json")
+    assert done.return_value == 3, done.output
+    words = [(one["target"], one["word"]) for one in json.loads(done.stdout)["decisions"]]
+    assert words == [(first.name, "DISTRUSTED"), ("ch07.memory_access", "FINE")]
+    for command in ("check", "history"):
+        assert called(command, "suite.toml").return_value == 3
+    for one in place.iterdir():
+        if one != first:
+            shutil.rmtree(one)
+    done = called("check", "suite.toml", "--json")
+    assert done.return_value == 3
+    assert "was changed after its run ended" in json.loads(done.stdout)["decisions"][0]["reason"]
 
 
 def test_a_run_that_fails_is_repeated_and_then_an_error(place, monkeypatch):

@@ -23,7 +23,9 @@ at_most = 10.0
 source = "a wish"
 date = 2026-11-01
 """
-NAMES = sorted(load_plugins().analyses)
+ANALYSES = load_plugins().analyses
+NAMES = sorted(ANALYSES)
+OF_BUNDLES = [name for name in NAMES if not of_files(ANALYSES[name].record.resolve())]
 # What a refusal may end with: nothing to compute from, a wrong use, a distrusted bundle, an open conclusion.
 REFUSED = (1, 2, 3, 5)
 
@@ -40,6 +42,30 @@ def refused(told):
     assert told.code in REFUSED
     assert re.fullmatch(r"aiperf: [^\n]{30,}\n", told.err), told.err
     return True
+
+
+@pytest.mark.parametrize("name", OF_BUNDLES)
+def test_a_changed_bundle_ends_with_3(name, example_runs, aiperf, tmp_path):
+    """Whether the analysis has a result of the other bundles or not."""
+    file = example_runs / "example" / "targets" / "ch07.memory_access.json"
+    file.write_bytes(file.read_bytes().replace(b'"speed"', b'"latency"'))
+    told = aiperf("analyze", name, "--in", example_runs, *arguments(name, tmp_path), "--json")
+    assert told.code == 3, told.err
+    assert not told.out or json.loads(told.out)["status"] == "distrusted"
+    assert told.err.count("was changed after its run ended") == 1
+    alone = aiperf("analyze", name, example_runs / "example", *arguments(name, tmp_path))
+    assert alone.code == 3
+    assert alone.err.count("was changed after its run ended") == 1
+
+
+@pytest.mark.parametrize("command", ["explain", "checklist"])
+def test_advice_of_a_changed_bundle_ends_with_3(command, example_runs, aiperf):
+    file = example_runs / "example" / "targets" / "ch07.memory_access.json"
+    file.write_bytes(file.read_bytes().replace(b'"speed"', b'"latency"'))
+    told = aiperf(command, example_runs)
+    assert told.code == 3
+    assert "was changed after its run ended" in told.err
+    assert aiperf(command, example_runs / "whole").code == 0
 
 
 @pytest.mark.parametrize("runs", ["real_bundles", "example_runs"])

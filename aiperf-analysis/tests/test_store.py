@@ -530,6 +530,18 @@ def test_old_folders_are_removed_and_figures_stay(url, engine, tmp_path):
     assert run("prune", "--keep", 2, "--yes", "--db", url).stdout == "nothing to remove\n"
 
 
+def test_the_folder_of_a_changed_bundle_stays(url, tmp_path):
+    for number in (1, 2):
+        written(tmp_path / f"r{number}", DAY.format(number))
+    add(url, tmp_path)
+    file = next((tmp_path / "r1" / "targets").glob("*.json"))
+    file.write_bytes(file.read_bytes() + b" ")
+    found = run("prune", "--keep", 1, "--yes", "--db", url)
+    assert (found.exit_code, found.stdout) == (3, "nothing to remove\n")
+    assert found.stderr.startswith(f"kept: '{tmp_path}/r1' was changed after its run ended: ")
+    assert file.exists()
+
+
 def test_a_bundle_that_one_series_needs_keeps_its_folder(url, tmp_path):
     written(tmp_path / "both", DAY.format(1), targets=("ch07.memory_access", "ch07.transpose"))
     for number in (2, 3):

@@ -115,6 +115,22 @@ def test_a_fleet_that_goes_on_has_another_bundle_at_its_next_end(called, targets
     assert aiperf("recheck", "f/bundle")[0] == 0
 
 
+def test_a_changed_bundle_of_a_task_ends_with_3(called, targets, aiperf):
+    assert run(called, suite_of(targets))[0] == 0
+    task = document().payload["tasks"][0]["id"]
+    file = next(Path("f/runs", task, "targets").glob("*.json"))
+    file.write_text(file.read_text().replace('"role": "baseline"', '"role": "variant"', 1))
+    for line in (["status", "f"], ["collect", "f"], ["resume", "f"]):
+        code, printed = called(*line)
+        assert code == 3, line
+        assert f"'f/runs/{task}' was changed after its run ended: targets/{file.name} has other content" in printed
+        # The tasks are told all the same, but not of a fleet that cannot end.
+        assert (targets[-1] in printed) == (line[0] != "resume")
+    code, printed = aiperf("recheck", "f/bundle")
+    assert code == 3
+    assert "fleet/n:measurements" in printed
+
+
 def test_a_cancelled_fleet(called, targets, monkeypatch):
     from aiperf_fleet.place import Place
 

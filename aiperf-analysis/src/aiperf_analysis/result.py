@@ -199,6 +199,11 @@ class LeftOut:
 
 
 @frozen
+class ChangedBundle(LeftOut):
+    """A bundle that was changed after its run ended."""
+
+
+@frozen
 class Source:
     """A bundle that the result is based on. `id` is its seal, or its path where it has none."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
-from aiperf_analysis.result import LeftOut, Origin, Source
+from aiperf_analysis.result import ChangedBundle, LeftOut, Origin, Source
 from aiperf_core import units
 from aiperf_core.errors import AiperfError, BundleError, UsageError
 from aiperf_core.measurements import Ceilings
@@ -27,7 +27,7 @@ from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.hardware import hardware_key
 from aiperf_core.results.listing import bundles
 from aiperf_core.results.models import DISBELIEVED, Manifest, Row, TargetResult
-from aiperf_core.results.seal_check import check
+from aiperf_core.results.seal_check import SealError, check
 
 if TYPE_CHECKING:
     from aiperf_core.stats.intervals import Blocks
@@ -229,6 +229,11 @@ class Selection:
         ]
         return [*rows, *skipped, *self.unreadable]
 
+    @property
+    def changed(self) -> list[ChangedBundle]:
+        """The bundles that were left out because they were changed after their run."""
+        return [one for one in self.unreadable if isinstance(one, ChangedBundle)]
+
     @cached_property
     def sources(self) -> list[Source]:
         """The bundles, for a result."""
@@ -396,12 +401,17 @@ def read_bundle(path: Path) -> Read | LeftOut:
         bundle = Bundle.open(path)
         sealed = check(bundle, None, samples=False)
         if not sealed.holds:
-            return LeftOut(words(path.name), "", sealed.told())
+            raise SealError(sealed.told())
         manifest = bundle.manifest
         run = Measured(manifest.hashes.get(MANIFEST) or str(path), str(path), manifest, bundle)
         return Read(run, [bundle.outline(name) for name in bundle.targets])
     except BundleError as error:
-        return LeftOut(words(path.name), "", str(error))
+        return not_read(path.name, error)
+
+
+def not_read(name: str, error: BundleError) -> LeftOut:
+    """A bundle that is left out for an error."""
+    return (ChangedBundle if isinstance(error, SealError) else LeftOut)(words(name), "", str(error))
 
 
 def required(entries: Sequence[Entry], selection: Selection, what: str = "a believed row") -> None:

@@ -14,7 +14,7 @@ from aiperf_core.results import jsontext, structure
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import Document, Manifest
-from aiperf_core.results.seal_check import Difference, differing
+from aiperf_core.results.seal_check import Difference, SealError, check, differing
 from aiperf_fleet.place import Place
 from aiperf_fleet.records import FORMAT, FleetFile, FleetResult, State, Task
 from aiperf_fleet.slow import Measured, compare, measured
@@ -24,11 +24,15 @@ EXIT_CODES = {State.COMPLETE: int(ExitCode.OK), State.PARTIAL: int(ExitCode.FAIL
 
 
 def measurements(place: Place, tasks: list[Task]) -> list[Measured]:
-    """What the bundles that are here say of their machines."""
+    """What the bundles that are here say of their machines. Raises SealError for a bundle that was changed."""
     found: list[Measured] = []
     for task in tasks:
         if task.done is not None and task.done.machine is not None:
-            found += measured(Bundle.open(place.bundle(task.id)), task.done.machine)
+            bundle = Bundle.open(place.bundle(task.id))
+            sealed = check(bundle, samples=False)
+            if not sealed.holds:
+                raise SealError(sealed.told())
+            found += measured(bundle, task.done.machine)
     return found
 
 
@@ -52,7 +56,7 @@ def result(place: Place, file: FleetFile) -> FleetResult:
 def keep(place: Place, file: FleetFile, plugins: Plugins) -> None:
     """Write the bundle of a fleet that has ended, whole or not at all. One with the same content stays.
 
-    Raises AiperfError where it cannot be written.
+    Raises AiperfError where it cannot be written, and SealError where a bundle of a task was changed.
     """
     document = Document(KIND, file.name, file.created, structure.document(result(place, file)))
     target, staging = place.own_bundle, place.folder / ".bundle.incoming"
@@ -135,7 +139,12 @@ def _of_bundles(where: str, place: Place, found: FleetResult) -> Iterator[Differ
             if seal != task.done.seal:
                 wrong = True
                 yield Difference(f"{where}:{task.id}", "seal", str(task.done.seal), seal)
-    if not wrong:
-        recorded, again = ([structure.document(one) for one in side]
-                           for side in (found.measurements, measurements(place, found.tasks)))  # fmt: skip
-        yield from differing(f"{where}:measurements", recorded, again)
+    if wrong:
+        return
+    try:
+        again = measurements(place, found.tasks)
+    except SealError as error:
+        yield Difference(f"{where}:measurements", "bundles", "as when their runs ended", str(error))
+        return
+    recorded, computed = ([structure.document(one) for one in side] for side in (found.measurements, again))
+    yield from differing(f"{where}:measurements", recorded, computed)

@@ -104,13 +104,14 @@ def decide(suite: Suite, selection: Selection) -> Gated:
     """Gate the newest run of a selection.
 
     It is held to the runs of the branch `base`, or of its own branch. Runs of the newest commit belong to it: they
-    confirm or refute it.
+    confirm or refute it. A bundle that was changed after its run is distrusted, and not compared with.
     """
     selection = _of_branch(suite, selection)
+    decisions = [Decision(one.what, "", "", "", "DISTRUSTED", one.reason) for one in selection.changed]
     if not selection.runs:
-        return Gated([])
+        return Gated(decisions)
     last = selection.runs[0]
-    decisions = _distrusted(selection, last.id)
+    decisions += _distrusted(selection, last.id)
     series = [
         (gate, one)
         for gate in suite.gates

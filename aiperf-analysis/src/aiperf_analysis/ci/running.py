@@ -52,7 +52,7 @@ def run(suite: Suite, say: Callable[[str], None]) -> tuple[Gated, list[Ran]]:
 
 def _confirmed(before: Gated, after: Gated, targets: Sequence[str]) -> Gated:
     """The decisions after a confirming run, which measured some of the targets only."""
-    kept = [one for one in before.decisions if one.target not in targets]
+    kept = [one for one in before.decisions if one.target not in targets and one not in after.decisions]
     return Gated([*after.decisions, *kept], after.newest, after.before)
 
 

@@ -1,6 +1,6 @@
 """`aiperf analyze NAME`: a command for each analysis that a plugin contributes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,12 +8,13 @@ import click
 
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.contributions import Installed
-from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import nearest
 
 if TYPE_CHECKING:
     from aiperf_analysis.result import Result
+    from aiperf_analysis.selection import Selection
     from aiperf_core.analysis import Analysis
 
 DEFAULT = "overview"
@@ -201,9 +202,9 @@ def run(function: Callable[..., Any], values: dict[str, Any]) -> ExitCode:
     output(values, check_only=True)
     if of_files(function):
         result: Result = function(list(values["files"]), options)
-    else:
-        result = analyzed(function, selection_of(values), options)
-    return output(values, result)
+        return output(values, result)
+    selection = selection_of(values)
+    return output_of(values, selection, lambda: analyzed(function, selection, options))
 
 
 def options_from(function: Callable[..., Any], values: dict[str, Any]) -> Any:
@@ -222,7 +223,7 @@ def options_from(function: Callable[..., Any], values: dict[str, Any]) -> Any:
     return options(**given)
 
 
-def selection_of(values: dict[str, Any]) -> Any:
+def selection_of(values: dict[str, Any]) -> "Selection":
     """The rows that the common options select, from bundles or from a store."""
     labels = labels_of(values.get("labels") or ())
     filters: dict[str, Any] = {
@@ -251,6 +252,29 @@ def labels_of(texts: tuple[str, ...]) -> dict[str, str]:
             raise UsageError(f"--label takes NAME=VALUE, such as --label branch=main; got {text!r}.")
         found[name] = value
     return found
+
+
+def output_of(values: dict[str, Any], selection: "Selection", analyse: Callable[[], "Result"]) -> ExitCode:
+    """Show what is computed from a selection. Changed bundles are named; the exit code is then 3, of errors too."""
+    from attrs import evolve
+
+    try:
+        result = analyse()
+    except AiperfError as error:
+        if selection.changed:
+            error.exit_code = ExitCode.INVALID
+            _name(one.reason for one in selection.changed if one.reason.rstrip(".") not in str(error))
+        raise
+    code = output(values, evolve(result, status="distrusted") if selection.changed else result)
+    _name(one.reason for one in selection.changed)
+    return code
+
+
+def _name(changed: Iterable[str]) -> None:
+    from aiperf_core.names import words
+
+    for one in changed:
+        click.echo(f"aiperf: {words(one)}", err=True)
 
 
 def output(values: dict[str, Any], result: "Result | None" = None, *, check_only: bool = False) -> ExitCode:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiperf_analysis.cli.analyze import output
+from aiperf_analysis.cli.analyze import output, output_of
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import ExitCode
 
@@ -44,7 +44,8 @@ def checklist(
     believed gain on this kind of machine. elsewhere: on another kind. unproven: no such result, or no target measures
     it.
 
-    The exit code is 0, whatever probes find: an item is a recommendation.
+    The exit code is 0, whatever probes find: an item is a recommendation. It is 3 if a bundle was changed after its
+    run.
 
     \b
     Examples:
@@ -61,8 +62,12 @@ def checklist(
         from aiperf_analysis.advice.probes import look
 
         seen = look()
-    result = advice.checklist(_selection(bundles, folder), machine(), topic=topic, search=search, seen=seen)
-    return output(values, result)
+    selection = _selection(bundles, folder)
+    return output_of(
+        values,
+        selection,
+        lambda: advice.checklist(selection, machine(), topic=topic, search=search, seen=seen),
+    )
 
 
 def _selection(bundles: tuple[str, ...], folder: Path) -> "Selection":

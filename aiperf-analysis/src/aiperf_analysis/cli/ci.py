@@ -100,12 +100,12 @@ def check(suite: Path, bundles: tuple[str, ...], conclusive: bool, report: Path 
     from aiperf_analysis.ci.gating import decide, history
 
     selection = history(found, bundles)
-    if not selection.runs:
+    if not selection.runs and not selection.changed:
         raise UsageError(
             f"the suite '{found.name}' has no bundles in '{found.runs}'. Name some, or make some: aiperf ci run {suite}"
         )
     gated = decide(found, selection)
-    newest = [selection.runs[0].path]
+    newest = [one.path for one in selection.runs[:1]]
     return _told(found, gated, newest, [], conclusive=conclusive, report=report, as_json=as_json, tell=False)
 
 
@@ -122,7 +122,7 @@ def history(suite: Path, metric: str | None, out: Path | None, as_json: bool) ->
     found = _read(suite)
     from aiperf_analysis.analyses.history import Options, analyze
     from aiperf_analysis.ci.gating import history as runs_of
-    from aiperf_analysis.cli.analyze import output
+    from aiperf_analysis.cli.analyze import output, output_of
     from aiperf_analysis.options import from_texts
     from aiperf_analysis.sizes import analyzed
 
@@ -132,7 +132,8 @@ def history(suite: Path, metric: str | None, out: Path | None, as_json: bool) ->
     texts = {"metric": metric or (first.metric if first else "time"), "order": "created"}
     if first is not None and first.floor is not None:
         texts["floor"] = str(first.floor)
-    return output(values, analyzed(analyze, runs_of(found), from_texts(Options, texts)))
+    selection = runs_of(found)
+    return output_of(values, selection, lambda: analyzed(analyze, selection, from_texts(Options, texts)))
 
 
 @ci.command("bisect")

@@ -206,11 +206,11 @@ def export(folder: Path, url: str) -> None:
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @url_option
-def prune(keep: int, dry_run: bool, yes: bool, url: str) -> None:
+def prune(keep: int, dry_run: bool, yes: bool, url: str) -> ExitCode:
     """Remove the folders of old bundles, with their samples. Their figures stay in the store.
 
     A folder is removed if each of its series has COUNT newer bundles with folders, and if it holds the bundle that was
-    added, unchanged, and nothing else.
+    added, unchanged, and nothing else. The exit code is 3 if a bundle was changed after its run; its folder is kept.
     """
     from aiperf_analysis.store.database import opened
     from aiperf_analysis.store.pruning import Prunable, prunable
@@ -221,21 +221,24 @@ def prune(keep: int, dry_run: bool, yes: bool, url: str) -> None:
     with opened(url) as database:
         looked_at = prunable(database, keep)
         found = [one for one in looked_at if isinstance(one, Prunable)]
+        code = ExitCode.OK
         for one in looked_at:
             if not isinstance(one, Prunable):
                 click.echo(f"kept: {words(one.reason)}", err=True)
+                code = max(code, one.exit_code)
         size = units.size(sum(one.size_bytes for one in found))
         if not found:
             click.echo("nothing to remove")
-            return
+            return code
         if dry_run or not yes:
             for one in found:
                 click.echo(words(str(one.path)))
         if dry_run:
             click.echo(f"would remove {units.plural('folder', len(found))}, {size}")
-            return
+            return code
         if not yes:
             click.confirm(f"Remove {units.plural('folder', len(found))}?", abort=True)
         for one in remove(database, found, f"keep {keep}"):
             click.echo(f"removed {words(str(one.path))}")
         click.echo(f"removed {units.plural('folder', len(found))}, {size}; their figures stay in {database.name}")
+    return code

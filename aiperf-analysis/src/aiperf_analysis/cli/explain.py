@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from aiperf_analysis.cli.analyze import output
+from aiperf_analysis.cli.analyze import output, output_of
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import ExitCode, UsageError
 
@@ -60,4 +60,5 @@ def explain(
         return output(values, advice.rules_table(precision))
     from aiperf_analysis.selection import select
 
-    return output(values, advice.explain(select(bundles), profiles=profiles, precision=precision))
+    selection = select(bundles)
+    return output_of(values, selection, lambda: advice.explain(selection, profiles=profiles, precision=precision))

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from aiperf_analysis.store import tables
 from aiperf_analysis.store.database import Database
-from aiperf_core.errors import BundleError
+from aiperf_core.errors import BundleError, ExitCode
 from aiperf_core.names import words
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
@@ -31,10 +31,14 @@ class Prunable:
 
 @frozen
 class Kept:
-    """A stored bundle that the rule gives up, and whose folder stays. reason: why."""
+    """A stored bundle that the rule gives up, and whose folder stays.
+
+    reason: why. exit_code: 3 for a bundle that was changed after its run, else 0.
+    """
 
     path: Path
     reason: str
+    exit_code: ExitCode = ExitCode.OK
 
 
 def prunable(database: Database, keep: int) -> list[Prunable | Kept]:
@@ -76,7 +80,7 @@ def _looked_at(seal: str, path: Path) -> Prunable | Kept:
         if bundle.manifest.hashes.get(MANIFEST) != seal:
             return Kept(path, f"'{words(str(path))}' holds another bundle than the one that was added from there")
         if not sealed.holds:
-            return Kept(path, sealed.told())
+            return Kept(path, sealed.told(), ExitCode.INVALID)
     except BundleError as error:
         return Kept(path, str(error))
     return Prunable(seal, path, sum(file.stat().st_size for file in path.rglob("*") if file.is_file()))

@@ -18,7 +18,7 @@ from attrs import fields, frozen
 
 from aiperf_analysis.documents import path_of
 from aiperf_analysis.result import LeftOut
-from aiperf_analysis.selection import Entry, Measured, Selection, SeriesKey, fits
+from aiperf_analysis.selection import Entry, Measured, Selection, SeriesKey, fits, not_read
 from aiperf_analysis.store import tables
 from aiperf_analysis.store.database import BINARY, Database, StoreError, opened
 from aiperf_core.errors import BundleError
@@ -29,7 +29,7 @@ from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST, TARGETS, file_name
 from aiperf_core.results.models import DISBELIEVED, SCHEMA_VERSION, Document, Manifest, TargetResult, Verdict
 from aiperf_core.results.seal import seal_of
-from aiperf_core.results.seal_check import check
+from aiperf_core.results.seal_check import SealError, check
 from aiperf_core.results.structure import ON_DISK, structure
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def select(
                         if one.bundle == bundle.number
                     ]
                 except BundleError as error:
-                    unreadable.append(LeftOut(words(bundle.name), "", str(error)))
+                    unreadable.append(not_read(bundle.name, error))
                     continue
                 runs.append(read)
                 every += [Entry(read, result, row) for result in results for row in result.rows]
@@ -198,8 +198,8 @@ def _record(found: Any, record: type[Kept], where: str) -> Kept:
         raise _damaged(where, str(error)) from None
 
 
-def _damaged(where: str, problem: str) -> BundleError:
-    return BundleError(
+def _damaged(where: str, problem: str) -> SealError:
+    return SealError(
         f"{where} was changed after it was added: {problem}. Restore a copy of the store, or make a new one and add "
         "the bundles again."
     )

@@ -23,6 +23,7 @@ def command(plugins: Plugins, folder: Path, quiet: bool, store: str | None, as_j
     with the process, there is nothing to collect but what is on disk. A fleet that has ended needs no engine. Adding
     bundles again changes nothing.
     """
+    from aiperf_core.results.seal_check import SealError
     from aiperf_fleet import keeping, records
     from aiperf_fleet.cli.common import add_to_store, check_store, runner_of, show
     from aiperf_fleet.place import Place
@@ -44,9 +45,13 @@ def command(plugins: Plugins, folder: Path, quiet: bool, store: str | None, as_j
                     runner.save()
             finally:
                 runner.engine.close()
-        if file.state is not records.State.OPEN:
-            keeping.keep(place, file, plugins)
+        failure: type[AiperfError] = AiperfError
+        try:
+            if file.state is not records.State.OPEN:
+                keeping.keep(place, file, plugins)
+        except SealError:
+            failure = SealError  # the other bundles are added all the same; `show` raises it again
     if failed := add_to_store(place, file, store):
-        raise AiperfError(f"the bundles were not added to the store: {failed}")
+        raise failure(f"the bundles were not added to the store: {failed}")
     show(place, file, as_json=as_json)
     return ExitCode.OK

@@ -101,22 +101,21 @@ def run_to_end(runner: "Runner", *, as_json: bool, quiet: bool) -> int:
 
 
 def show(place: "Place", file: "FleetFile", *, as_json: bool, quiet: bool = False) -> None:
-    """Print the tasks and the machines."""
+    """Print the tasks and the machines. Raises SealError, after the tasks, for a bundle that was changed."""
+    from aiperf_core.cli.tables import print_table
     from aiperf_core.results import jsontext, structure
     from aiperf_fleet import tables
     from aiperf_fleet.keeping import measurements
     from aiperf_fleet.slow import compare
 
+    if not (as_json or quiet):
+        print_table(tables.TASK_HEADS, list(map(tables.task_row, file.tasks)))
+        click.echo()
     comparison = compare(measurements(place, file.tasks))
     if as_json:
         parts = {"fleet": structure.document(file), "machines": structure.document(comparison)}
         click.echo(jsontext.dumps({**parts, "folder": str(place.folder)}), nl=False)
         return
-    from aiperf_core.cli.tables import print_table
-
-    if not quiet:
-        print_table(tables.TASK_HEADS, list(map(tables.task_row, file.tasks)))
-        click.echo()
     if comparison.machines:
         print_table(tables.MACHINE_HEADS, list(map(tables.machine_row, comparison.machines)))
     click.echo(tables.about_machines(comparison))
