@@ -221,7 +221,7 @@ def test_a_load_stays_when_the_folder_is_gone(gone, tmp_path):
     answer = client.get(place)
     assert answer.status_code == 200
     assert "http://127.0.0.1:8000" in answer.text
-    assert "The capacity is 20 requests/s, at 99.0% good requests." in answer.text
+    assert "The capacity is 20 requests/s, at 99 % good requests." in answer.text
     points, failures, _ = client.get(f"/api/v1/loads/{place.rpartition('/')[2]}").json()["tables"]
     cells = [one["cells"] for one in points["records"]]
     assert [(one["point"], one["trust"], one["ok"]) for one in cells] == [

@@ -216,7 +216,7 @@ def test_a_load_above_one_is_not_stationary() -> None:
     simulation = one_station(poisson(1.5, 2000, seed=1), lambda batch: 1.0)
     message = refused(lambda: simulation.run(stationary_within=0.05))
     assert message.startswith("station 'desk' is not stationary: ")
-    assert message.endswith("accepted is a difference of 5%. Lower the load, or simulate longer")
+    assert message.endswith("accepted is a difference of 5 %. Lower the load, or simulate longer")
     assert refused(check_stationary, "a", [visit(0, 0, 1, 0)], 0.05) == (
         "station 'a': 1 visits are too few for a stationary run"
     )

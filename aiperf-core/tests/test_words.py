@@ -121,6 +121,17 @@ def test_messages_and_docstrings() -> None:
     assert found == []
 
 
+def test_shares_have_a_space_before_their_sign() -> None:
+    """`82 %`, as `units.percent` writes it, and not the `82%` of a format that ends in `%`."""
+    found = [
+        f"{file.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
+        for file in sorted(ROOT.glob("aiperf-*/src/**/*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FormattedValue) and node.format_spec and ast.unparse(node.format_spec).endswith("%'")
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

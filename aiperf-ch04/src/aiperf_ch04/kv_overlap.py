@@ -14,7 +14,7 @@ Breaks     Prompts so short that a message for each layer is latency. A link slo
 import torch
 
 from aiperf_ch04.rounding import ONE_ROUNDING
-from aiperf_core import Benchmark, Cost, Tolerance
+from aiperf_core import Benchmark, Cost, Tolerance, units
 from aiperf_core.distributed import exchange, put, symmetric_buffers, wait_all
 
 bench = Benchmark(
@@ -28,8 +28,8 @@ bench = Benchmark(
 DEEPEST = 32
 all_layers = Tolerance(
     1.5e-2,
-    reason=f"{DEEPEST} roundings to bfloat16 in a row, of {ONE_ROUNDING:.2%} each, are off by "
-    f"{ONE_ROUNDING * DEEPEST**0.5:.1%}, with half as much again to spare",
+    reason=f"{DEEPEST} roundings to bfloat16 in a row, of {units.percent(ONE_ROUNDING)} each, are off by "
+    f"{units.percent(ONE_ROUNDING * DEEPEST**0.5)}, with half as much again to spare",
 )
 both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda", requires="gpus:2")
 

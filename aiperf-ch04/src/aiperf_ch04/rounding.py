@@ -7,7 +7,7 @@ tolerance that lets the deepest network pass would let numbers of 8 bits pass to
 
 from math import log
 
-from aiperf_core import Tolerance
+from aiperf_core import Tolerance, units
 
 # A number rounded to 8 significant bits is off by up to half a step, evenly, of which the root mean square is the step
 # by the root of 12. A step is 2**-7 of the power of two below the number, and the number's square lies anywhere between
@@ -20,7 +20,7 @@ DEEPEST = 64  # eight blocks on each of eight ranks
 ALL_ROUNDINGS = ONE_ROUNDING * (DEEPEST + 6) ** 0.5
 rounded_layers = Tolerance(
     2.2e-2,
-    reason=f"{DEEPEST + 6} roundings to bfloat16 in a row, of {ONE_ROUNDING:.2%} each, are off by "
-    f"{ALL_ROUNDINGS:.1%}, with more than half "
+    reason=f"{DEEPEST + 6} roundings to bfloat16 in a row, of {units.percent(ONE_ROUNDING)} each, are off by "
+    f"{units.percent(ALL_ROUNDINGS)}, with more than half "
     "as much again to spare; a share left out of a sum over ranks and micro-batches is off by more than 12 %",
 )

@@ -21,7 +21,7 @@ import torch.distributed as dist
 from torch.nn.functional import gelu
 
 from aiperf_ch04.rounding import ONE_ROUNDING
-from aiperf_core import Benchmark, Cost, Tolerance
+from aiperf_core import Benchmark, Cost, Tolerance, units
 from aiperf_core.distributed import (
     all_gather,
     disable_multicast,
@@ -45,8 +45,8 @@ both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda", requires="gpus:2")
 summed_in_bf16 = Tolerance(
     1e-2,
     reason="hidden values are rounded to bfloat16 twice, partial sums once, and once more by each of up to eight "
-    f"ranks that adds its own: ten roundings of {ONE_ROUNDING:.2%} are off by {10**0.5 * ONE_ROUNDING:.2%}, with as "
-    "much again to spare",
+    f"ranks that adds its own: ten roundings of {units.percent(ONE_ROUNDING)} are off by "
+    f"{units.percent(10**0.5 * ONE_ROUNDING)}, with as much again to spare",
 )
 
 # The fused operations of `torch.ops.symm_mem`, and what they want sizes to be multiples of: eight bfloat16 are 16

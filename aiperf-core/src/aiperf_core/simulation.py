@@ -389,7 +389,7 @@ def check_stationary(name: str, visits: Sequence[Visit], tolerance: float) -> No
     if not math.isclose(mean_here, little, rel_tol=tolerance):
         raise SimulationError(
             f"station {name!r} is not stationary: {mean_here:.4g} requests are in it on average, and lambda W is "
-            f"{little:.4g}; accepted is a difference of {tolerance:.0%}. Lower the load, or simulate longer"
+            f"{little:.4g}; accepted is a difference of {100 * tolerance:g} %. Lower the load, or simulate longer"
         )
 
 

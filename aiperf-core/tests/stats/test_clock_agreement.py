@@ -95,7 +95,7 @@ def test_clocks_that_disagree(sampled_s: float, event_s: float, span_s: float) -
     standing = compared(one, one, audit(event_s, span_s), lambda: None)
     assert standing.ended is Verdict.UNTRUSTED
     assert standing.reason == (
-        f"the clocks disagree by more than 5% and 1 us: samples {(sampled_s - OVERHEAD_S) * 1e6:.2f} us, audited calls by "
+        f"the clocks disagree by more than 5 % and 1 us: samples {(sampled_s - OVERHEAD_S) * 1e6:.2f} us, audited calls by "
         f"events {(event_s - OVERHEAD_S) * 1e6:.2f} us, audited calls by CUPTI {span_s * 1e6:.2f} us"
     )
     assert [one.issue for one in standing.findings] == ["timing.clocks_disagree"]

@@ -93,7 +93,7 @@ def test_every_reason_has_its_place():
 def test_heat(reason):
     found = findings(summary(readings(throttled=[(reason,), *[()] * 9], temperature_c=[88.0] * 10)))
     assert issues(found) == ["environment.thermal_throttling"]
-    assert found[0].message == f"heat reduced the clocks in 10% of the blocks ({reason})"
+    assert found[0].message == f"heat reduced the clocks in 10 % of the blocks ({reason})"
     assert found[0].evidence == {
         "shares": {reason: 0.1},
         "readings": 10,
@@ -106,7 +106,7 @@ def test_heat(reason):
 def test_a_limit_of_power(reason):
     found = findings(summary(readings(throttled=[(reason,), (reason,)], power_w=[699.0, 701.0])))
     assert issues(found) == ["environment.power_throttling"]
-    assert found[0].message == f"a limit of power reduced the clocks in 100% of the blocks ({reason})"
+    assert found[0].message == f"a limit of power reduced the clocks in 100 % of the blocks ({reason})"
     assert found[0].evidence["power_median_w"] == 700.0
 
 
@@ -119,20 +119,20 @@ def test_a_few_blocks_do_not_move_a_median():
 def test_a_limit_of_processor_time():
     found = findings(summary(readings(throttled=[("cpu_quota",), ()])))
     assert issues(found) == ["environment.cpu_quota"]
-    assert found[0].message == "the CPU limit of the container stopped its processes in 50% of the blocks"
+    assert found[0].message == "the CPU limit of the container stopped its processes in 50 % of the blocks"
 
 
 @pytest.mark.parametrize(
     ("busy", "steal", "message"),
     [
         (0.54, 0.01, None),
-        (0.60, 0.0, "other processes kept 10% of the processors busy"),
-        (0.50, 0.025, "the hypervisor gave 2.5% of the processor time to other guests"),
+        (0.60, 0.0, "other processes kept 10 % of the processors busy"),
+        (0.50, 0.025, "the hypervisor gave 2.5 % of the processor time to other guests"),
         (
             0.75,
             0.025,
-            "other processes kept 25% of the processors busy; "
-            "the hypervisor gave 2.5% of the processor time to other guests",
+            "other processes kept 25 % of the processors busy; "
+            "the hypervisor gave 2.5 % of the processor time to other guests",
         ),
     ],
 )

@@ -76,6 +76,13 @@ def test_what_was_tampered_with_is_found(bundle, edit, reseal):
     assert [one for one in found.differences if not one.where.startswith("targets/")]
 
 
+@pytest.mark.parametrize(("reason", "holds"), [("up to 3.1 %", True), ("up to 3.2 %", False), (None, False)])
+def test_a_reason_holds_in_its_older_spelling(reason, holds):
+    stored = attrs.evolve(RESULT.rows[1], reason="up to 3.1%")
+    found = list(recheck_module._of_row("x:y", stored, attrs.evolve(stored, reason=reason), same_draws=True))
+    assert (found == []) is holds
+
+
 def test_a_sample_that_changes_no_figure_is_found_by_the_seal(bundle):
     change(bundle, lambda document: document["rows"][1]["samples"]["cpu_s"].__setitem__(3, 1.0))
     for found in (recheck(bundle), recheck(bundle, figures=False)):

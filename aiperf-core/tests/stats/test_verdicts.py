@@ -119,7 +119,7 @@ def test_a_difference_that_other_work_may_explain_is_left_open(
     assert row.verdict is said
     if said is Verdict.INCONCLUSIVE:
         assert row.reason == (
-            f"{interrupted / PASSES:.0%} of the samples of plain lost a processor to other work, and the fastest "
+            f"{100 * interrupted / PASSES:.0f} % of the samples of plain lost a processor to other work, and the fastest "
             "sample of the baseline takes 1 times as long as that of other: repeat it on a quiet machine"
         )
 
@@ -166,7 +166,7 @@ def test_where_memory_is_the_goal_its_peak_decides(ours: int, said: Verdict) -> 
 def test_a_gain_of_memory_is_not_within_what_the_baseline_differs_from_itself() -> None:
     row = of_memory(97 * MIB, control=95 * MIB)
     assert row.verdict is Verdict.INCONCLUSIVE
-    assert row.reason == ("the difference of 3.1% is not above the A/A difference of the baseline's peak, 5.3%")
+    assert row.reason == ("the difference of 3.1 % is not above the A/A difference of the baseline's peak, 5.3 %")
 
 
 def test_pages_of_the_host_are_no_gain_of_memory() -> None:
@@ -223,7 +223,7 @@ def test_a_gain_within_what_the_baseline_differs_from_itself_is_refused() -> Non
     assert refused.verdict is Verdict.INCONCLUSIVE
     assert refused.reason is not None
     assert refused.reason.startswith(
-        "the difference of 5.3% is not above the A/A difference of the baseline here, up to "
+        "the difference of 5.3 % is not above the A/A difference of the baseline here, up to "
     )
 
 
@@ -270,7 +270,7 @@ def test_interference_is_warned_of() -> None:
     (row,) = judged([evolve(implementation(*BASELINE, 0, 1), isolated_samples_s=noisy(0.010))])
     assert row.verdict is Verdict.MEASURED
     assert [(one.issue, one.severity) for one in row.findings] == [("timing.interference", "warning")]
-    assert row.findings[0].message == "plain takes 100% more time in alternation with the others than alone"
+    assert row.findings[0].message == "plain takes 100 % more time in alternation with the others than alone"
     assert row.isolated_s is not None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
+from aiperf_core import units
 from aiperf_core.errors import AiperfError
 from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
 from aiperf_core.results.models import Manifest
@@ -148,5 +149,5 @@ def line(point: Point) -> str:
     rate = point.spec.arrivals.rate_per_s
     return (
         f"{point.name}: {f'{rate:.4g} requests/s' if rate else point.spec.arrivals.kind}, goodput "
-        f"{'-' if share is None else f'{share:.1%}'}, {point.state}{'' if point.trusted else ', UNTRUSTED'}"
+        f"{'-' if share is None else units.percent(share)}, {point.state}{'' if point.trusted else ', UNTRUSTED'}"
     )

@@ -289,7 +289,7 @@ def sized(
         "no measured rate misses the SLO, so a replica may carry more than was measured: measure higher rates",
     ]  # fmt: skip
     if options["available"] < 1:
-        assumptions.append(f"replicas fail independently, each is up {options['available']:.4%} of the time")
+        assumptions.append(f"replicas fail independently, each is up {100 * options['available']:g} % of the time")
     if simulated is not None or scaled is not None:
         assumptions.append("simulated requests take equal numbers of steps, and a batch ends as a whole")
     return Result(

@@ -126,7 +126,7 @@ def compare(
             if by_samples * slowed >= by_cupti - slack:
                 message = f"CUPTI slows these calls to {slowed:.2f} times their time by the supervisor's clock: {told}"
                 return Sighting("timing.not_audited", message, evidence)
-    message = f"the clocks disagree by more than {AGREE:.0%} and {AGREE_S * 1e6:g} us: {told}"
+    message = f"the clocks disagree by more than {100 * AGREE:g} % and {AGREE_S * 1e6:g} us: {told}"
     return Sighting(DISAGREE, message, evidence, Verdict.UNTRUSTED)
 
 

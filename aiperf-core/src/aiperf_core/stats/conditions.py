@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Callable, Collection, Sequence
 
+from aiperf_core import units
 from aiperf_core.measurements import Flush, Reading, Spread
 from aiperf_core.results.models import Conditions, Finding
 
@@ -82,7 +83,7 @@ def _throttling(conditions: Conditions, kinds: Collection[str], issue: str, caus
     most = max(shares.values(), default=0.0)
     if most < THROTTLED_SHARE:
         return None
-    message = f"{cause} reduced the clocks in {most:.0%} of the blocks ({', '.join(sorted(shares))})"
+    message = f"{cause} reduced the clocks in {units.percent(most)} of the blocks ({', '.join(sorted(shares))})"
     evidence = {"shares": shares, "readings": conditions.readings, "temperature_max_c": conditions.temperature_max_c}
     return Finding(issue, "warning", message, {**evidence, "power_median_w": conditions.power_median_w})
 
@@ -91,7 +92,7 @@ def _quota(conditions: Conditions) -> Finding | None:
     share = conditions.throttled.get("cpu_quota", 0.0)
     if share < THROTTLED_SHARE:
         return None
-    message = f"the CPU limit of the container stopped its processes in {share:.0%} of the blocks"
+    message = f"the CPU limit of the container stopped its processes in {units.percent(share)} of the blocks"
     return Finding("environment.cpu_quota", "warning", message, {"share": share, "readings": conditions.readings})
 
 
@@ -99,9 +100,9 @@ def _load(conditions: Conditions) -> Finding | None:
     background, steal = conditions.background, conditions.steal
     said = []
     if background and background.median > BACKGROUND:
-        said.append(f"other processes kept {background.median:.0%} of the processors busy")
+        said.append(f"other processes kept {units.percent(background.median)} of the processors busy")
     if steal and steal.median > STEAL:
-        said.append(f"the hypervisor gave {steal.median:.1%} of the processor time to other guests")
+        said.append(f"the hypervisor gave {units.percent(steal.median)} of the processor time to other guests")
     if not said:
         return None
     evidence = {

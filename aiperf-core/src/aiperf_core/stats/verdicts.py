@@ -5,6 +5,7 @@ from typing import Any
 
 from attrs import evolve, fields, frozen
 
+from aiperf_core import units
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Conditions, Observations, Row, Sighting, SpeedOfLight, Verdict
 from aiperf_core.stats.clock_agreement import DISAGREE, not_shown, not_sooner
@@ -110,8 +111,8 @@ class Scoring:
         said, spread = verdict(speedup, self.rules.floor), self._spread()
         if said in (Verdict.FASTER, Verdict.SLOWER) and abs(speedup.value - 1) <= spread:
             return Verdict.INCONCLUSIVE, (
-                f"the difference of {abs(speedup.value - 1):.1%} is not above the A/A difference of the baseline here, "
-                f"up to {spread:.1%}"
+                f"the difference of {100 * abs(speedup.value - 1):.1f} % is not above the A/A difference of the "
+                f"baseline here, up to {100 * spread:.1f} %"
             )
         if said in (Verdict.FASTER, Verdict.SLOWER) and (load := self._load(one, said)):
             return Verdict.INCONCLUSIVE, load
@@ -134,8 +135,8 @@ class Scoring:
         if said is verdict(Estimate(fastest / ours, fastest / ours, fastest / ours), self.rules.floor):
             return None
         return (
-            f"{share:.0%} of the samples of {name} lost a processor to other work, and the fastest sample of the "
-            f"baseline takes {fastest / ours:.3g} times as long as that of {one.name}: repeat it on a quiet machine"
+            f"{100 * share:.0f} % of the samples of {name} lost a processor to other work, and the fastest sample of "
+            f"the baseline takes {fastest / ours:.3g} times as long as that of {one.name}: repeat it on a quiet machine"
         )
 
     def _doubt(self, one: Standing) -> str | None:
@@ -160,8 +161,8 @@ class Scoring:
         spread = abs(((control and self._memory_gain(control)) or 1.0) - 1)
         if said is not Verdict.SAME and abs(gain - 1) <= spread:
             return Verdict.INCONCLUSIVE, (
-                f"the difference of {abs(gain - 1):.1%} is not above the A/A difference of the baseline's peak, "
-                f"{spread:.1%}"
+                f"the difference of {100 * abs(gain - 1):.1f} % is not above the A/A difference of the baseline's "
+                f"peak, {100 * spread:.1f} %"
             )
         return said, None
 
@@ -255,8 +256,8 @@ class Scoring:
         change = taking_turns.value / alone.value - 1
         if apart and abs(change) > INTERFERENCE:
             message = (
-                f"{one.name} takes {abs(change):.0%} {'more' if change > 0 else 'less'} time in alternation with "
-                "the others than alone"
+                f"{one.name} takes {units.percent(abs(change))} {'more' if change > 0 else 'less'} time in alternation "
+                "with the others than alone"
             )
             evidence = {"taking_turns_s": taking_turns.value, "alone_s": alone.value}
             one.find(Sighting("timing.interference", message, evidence))

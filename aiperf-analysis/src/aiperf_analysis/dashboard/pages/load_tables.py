@@ -130,9 +130,8 @@ def sentences(load: Load) -> Sequence[str]:
     """What to know of a load."""
     found = [f"{units.plural('point', len(load.points))}, measured by {load.origin}."]
     if load.knee is not None and load.knee.capacity_per_s.value is not None:
-        found.append(
-            f"The capacity is {load.knee.capacity_per_s.value:.4g} requests/s, at {load.knee.met:.1%} good requests."
-        )
+        met = units.percent(load.knee.met)
+        found.append(f"The capacity is {load.knee.capacity_per_s.value:.4g} requests/s, at {met} good requests.")
     if not load.complete:
         found.append("The load is not complete: it goes on, or was interrupted.")
     return [*found, *(f"{one.name}: {reason}." for one in load.points for reason in one.reasons)]

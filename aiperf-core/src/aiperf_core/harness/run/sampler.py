@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import define, field
 
+from aiperf_core import units
 from aiperf_core.harness.run.extra_samples import ExtraSamples
 from aiperf_core.harness.run.inspection import Inspector
 from aiperf_core.harness.run.participant import Participant
@@ -137,9 +138,9 @@ class Sampler:
         if share <= NOTED_COST or "clocks_agree" in self.taker.method.off:
             return
         message = (
-            f"a call takes {max(call_s, 0.0) * 1e6:.3g} us and timing it {cost * 1e6:.3g} us, which is {share:.0%} of "
-            "a sample: make the workload larger, or declare cache='warm' for work without state, whose calls are then "
-            "timed several at a time"
+            f"a call takes {max(call_s, 0.0) * 1e6:.3g} us and timing it {cost * 1e6:.3g} us, which is "
+            f"{units.percent(share)} of a sample: make the workload larger, or declare cache='warm' for work without "
+            "state, whose calls are then timed several at a time"
         )
         evidence = {"call_s": call_s, "clock_cost_s": cost}
         effects = always("invalid" if share > MOST_COST else "warning")

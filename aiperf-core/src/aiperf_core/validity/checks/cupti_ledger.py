@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from statistics import median
 
+from aiperf_core import units
 from aiperf_core.measurements import Audit, Work
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.checks.self_check import call_times
@@ -65,7 +66,9 @@ def _spilled(evidence: Evidence, audit: Audit) -> Seen | None:
     if evidence.baseline:
         allowed_s = max(allowed_s, 2 * (_host_s(evidence.baseline) or 0.0))
     if waits > _WAITS and moved >= _LEAST_BYTES and span > _CALL_S and kernels < 0.1 * span:
-        message = f"the GPU waits for {waits:.0%} of a call, in which {moved:,} bytes go to and from the host"
+        message = (
+            f"the GPU waits for {units.percent(waits)} of a call, in which {moved:,} bytes go to and from the host"
+        )
     elif host_s > allowed_s and host_s > span and (moved >= _LEAST_BYTES or not kernels):
         message = f"the host is busy for {host_s:.3g} s before a call of which the GPU sees {span:.3g} s"
     else:
@@ -109,7 +112,8 @@ def _policy(evidence: Evidence, audit: Audit) -> Seen | None:
         return None
     if own and 1 - share < _SHOW and not _counts(theirs) - _counts(kernels):
         names = ", ".join(own)
-        message = f"a kernel of its own takes {1 - share:.1%} of the time, beside all kernels of the baseline: {names}"
+        took = f"a kernel of its own takes {units.percent(1 - share)} of the time"
+        message = f"{took}, beside all kernels of the baseline: {names}"
         return Seen("policy.decoy_kernel", message, figures)
     if own:
         return None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Any
 
+from aiperf_core import units
 from aiperf_core.measurements import Census
 from aiperf_core.validity.check import Check, NotObserved, Seen, listed
 from aiperf_core.validity.evidence import Evidence
@@ -44,7 +45,8 @@ def _children(census: list[Census], others: list[Census]) -> Seen | None:
     if share <= 0.5 or usual > 0.5:
         return None
     most = max(one.children or 0 for one in census)
-    message = f"child processes were busy between calls, in {share:.0%} of {len(census)} observations (up to {most})"
+    often = f"{units.percent(share)} of {len(census)} observations"
+    message = f"child processes were busy between calls, in {often} (up to {most})"
     return Seen("location.child_process", message, {"share": share, "baseline_share": usual, "most": most})
 
 
@@ -118,7 +120,8 @@ def _pages(census: list[Census], others: list[Census]) -> Seen | None:
         )
         return Seen("memory.swap_interference", message, figures)
     if faulty:
-        message = f"pages were read from disk in {share:.0%} of the gaps between calls; the baseline: {usual:.0%}"
+        often = f"{units.percent(share)} of the gaps between calls; the baseline: {units.percent(usual)}"
+        message = f"pages were read from disk in {often}"
         return Seen("memory.page_fault_timing", message, figures)
     return None
 
