@@ -6,8 +6,9 @@ installed.
 
 from attrs import frozen
 
-from aiperf_analysis.documents import content_of, path_of
+from aiperf_analysis.documents import READER, path_of
 from aiperf_core.names import words
+from aiperf_core.results import read_payload
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Document
 
@@ -101,4 +102,4 @@ def read(bundle: Bundle, name: str) -> tuple[Document, Fleet]:
 
 def fleet_of(document: Document, place: str) -> Fleet:
     """The fleet of a document that lies at a place. Raises BundleError for one of another format."""
-    return content_of(document, Fleet, FORMAT, place)
+    return read_payload(document, Fleet, FORMAT, READER, place=place)

@@ -6,9 +6,10 @@ installed.
 
 from attrs import frozen
 
-from aiperf_analysis.documents import content_of, path_of
+from aiperf_analysis.documents import READER, path_of
 from aiperf_core.errors import BundleError
 from aiperf_core.names import words
+from aiperf_core.results import read_payload
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Document
 
@@ -135,7 +136,7 @@ def read(bundle: Bundle, name: str) -> tuple[Document, Load]:
 
 def load_of(document: Document, place: str) -> Load:
     """The load of a document that lies at a place. Raises BundleError for one of another format."""
-    load = content_of(document, Load, FORMAT, place)
+    load = read_payload(document, Load, FORMAT, READER, place=place)
     problem = _problem(load.points)
     if problem:
         raise BundleError(f"'{place}' holds no load of format {FORMAT}: {problem}.")

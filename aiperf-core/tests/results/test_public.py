@@ -177,6 +177,31 @@ def test_a_request_as_json():
         results.from_json(RunRequest, '{"targets": [{"target": "x", "variant": "y"}]}')
 
 
+@attrs.frozen
+class Rate:
+    per_s: float
+    format: int = 2
+
+
+@pytest.mark.parametrize("place", ["", "runs/a/load/chat.json"])
+def test_the_payload_of_a_document(place):
+    def read(**payload):
+        return results.read_payload(Document("load", "chat", "", payload), Rate, 2, "aiperf-load", place=place)
+
+    def refused(**payload):
+        with pytest.raises(BundleError) as caught:
+            read(**payload)
+        return str(caught.value).removeprefix(f"'{place or 'load/chat'}' ")
+
+    assert read(per_s=3.0, format=2) == Rate(3.0)
+    assert refused(format=3) == "has format 3, and this aiperf-load reads format 2. Upgrade aiperf-load."
+    assert refused(per_s="3", format=2) == 'holds no load of format 2: at per_s: found "3"; expected a number from 0'
+    if place:  # of another package, of which some fields are read
+        assert read(per_s=3.0, format=2, clients=4) == Rate(3.0)
+    else:
+        assert "found the unknown field 'clients'" in refused(per_s=3.0, format=2, clients=4)
+
+
 def test_every_name_is_there():
     for module in (results, aiperf_core):
         assert all(getattr(module, name) is not None for name in module.__all__)

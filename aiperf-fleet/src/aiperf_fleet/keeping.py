@@ -10,7 +10,7 @@ from aiperf_core.errors import AiperfError, BundleError, ExitCode
 from aiperf_core.manifest import new_manifest
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
-from aiperf_core.results import jsontext, structure
+from aiperf_core.results import read_payload, structure
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import Document, Manifest
@@ -92,13 +92,7 @@ def _content(path: Path, name: str) -> object:
 
 def read(document: Document) -> FleetResult:
     """The payload of a document. Raises BundleError for one that is not of this format."""
-    where, version = f"'{KIND}/{words(document.name)}'", document.payload.get("format")
-    if type(version) is int and version > FORMAT:
-        raise BundleError(f"{where} has format {version}; this aiperf-fleet reads {FORMAT}. Upgrade it.")
-    try:
-        return structure.structure(document.payload, FleetResult)
-    except jsontext.JsonError as error:
-        raise BundleError(f"{where} is no fleet of format {FORMAT}: {error}") from None
+    return read_payload(document, FleetResult, FORMAT, "aiperf-fleet")
 
 
 # --- recheck

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from attrs import evolve
 
 from aiperf_core.errors import BundleError, ExitCode
-from aiperf_core.results import jsontext, structure
+from aiperf_core.results import read_payload, structure
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Document, Manifest
 from aiperf_core.results.seal_check import Difference, differing
@@ -35,15 +35,7 @@ def now() -> str:
 
 def read(document: Document) -> LoadResult:
     """The payload of a document. Raises BundleError for one that is not of this format."""
-    version = document.payload.get("format")
-    if type(version) is int and version > FORMAT:
-        raise BundleError(
-            f"'{KIND}/{document.name}' has format {version}; this aiperf-load reads {FORMAT}. Upgrade it."
-        )
-    try:
-        return structure.structure(document.payload, LoadResult)
-    except jsontext.JsonError as error:
-        raise BundleError(f"'{KIND}/{document.name}' is no load of format {FORMAT}: {error}") from None
+    return read_payload(document, LoadResult, FORMAT, OURS)
 
 
 def samples(bundle: Bundle, name: str, result: LoadResult) -> dict[str, Outcomes]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.listing import Run, Store, Unreadable
     from aiperf_core.results.models import Document, Manifest, Row, TargetResult, Verdict
+    from aiperf_core.results.records import read_payload
     from aiperf_core.stats.compare import Compared, Comparison
     from aiperf_core.stats.intervals import Blocks, log_contrast
     from aiperf_core.stats.recheck import Recheck
@@ -28,6 +29,7 @@ _HOMES = {
     "results.bundle": ("Bundle",),
     "results.listing": ("Run", "Store", "Unreadable"),
     "results.models": ("Document", "Manifest", "Row", "TargetResult", "Verdict"),
+    "results.records": ("read_payload",),
     "stats.compare": ("Compared", "Comparison"),
     "stats.intervals": ("Blocks", "log_contrast"),
     "stats.recheck": ("Recheck",),
@@ -55,6 +57,7 @@ __all__ = [
     "from_json",
     "log_contrast",
     "open_bundle",
+    "read_payload",
     "rows_table",
     "samples_table",
     "to_json",

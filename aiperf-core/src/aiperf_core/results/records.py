@@ -13,10 +13,11 @@ from attrs import evolve, frozen
 
 from aiperf_core.errors import BundleError
 from aiperf_core.measurements import Samples
+from aiperf_core.names import words
 from aiperf_core.results import jsontext
 from aiperf_core.results.filenames import file_name
 from aiperf_core.results.models import SCHEMA_VERSION, Document, Manifest, SampleFile, TargetResult
-from aiperf_core.results.structure import ON_DISK, document, structure
+from aiperf_core.results.structure import LARGER, ON_DISK, WHOLE, document, structure
 
 Record = TypeVar("Record")
 
@@ -46,6 +47,24 @@ def read_manifest(path: Path) -> Manifest:
 def read_document(path: Path) -> Document:
     """Read a document of another package. Raises as `read_manifest` does."""
     return _read(Document, path)[0]
+
+
+def read_payload(found: Document, record: type[Record], newest: int, reader: str, *, place: str = "") -> Record:
+    """Make a record of the payload of a document.
+
+    newest: the format that is read.
+    reader: the package that reads it.
+    place: the file of a document that `reader` did not write; the payload may then have more fields than the record.
+
+    Raises BundleError that names the document, or its place, for a payload of another format.
+    """
+    where, version = f"'{place or f'{found.kind}/{words(found.name)}'}'", found.payload.get("format")
+    if type(version) is int and version > newest:
+        raise BundleError(f"{where} has format {version}, and this {reader} reads format {newest}. Upgrade {reader}.")
+    try:
+        return structure(found.payload, record, LARGER if place else WHOLE)
+    except jsontext.JsonError as error:
+        raise BundleError(f"{where} holds no {found.kind} of format {newest}: {error}") from None
 
 
 def read_target(path: Path, allowed: Callable[[Path], Path] = Path) -> TargetResult:

@@ -35,8 +35,9 @@ NOUNS = {
 }
 TYPES: dict[type, tuple[type, ...]] = {str: (str,), bool: (bool,), int: (int,), float: (float, int)}
 PLAIN = frozenset((str, bool, int, float, NoneType))
-# The forms of a document: as in a bundle, with samples in the records, or with the fields that differ from the default.
-ON_DISK, WHOLE, PARTIAL = "on disk", "whole", "partial"
+# The forms of a document: as in a bundle, with samples in the records, with the fields that differ from the default, or
+# with more fields than the records, which are not read.
+ON_DISK, WHOLE, PARTIAL, LARGER = "on disk", "whole", "partial", "larger"
 
 
 class _Misfit(Exception):
@@ -94,7 +95,7 @@ def _of_record(record: type, form: str) -> Reader:
         if type(value) is not dict:
             raise _Misfit(_shown(value), "an object")
         if value.keys() != expected:
-            _check_fields(record, value, expected, partial=form == PARTIAL)
+            _check_fields(record, value, expected, form)
         name = ""
         try:
             for name in checked_only:
@@ -113,9 +114,10 @@ def _of_record(record: type, form: str) -> Reader:
     return read
 
 
-def _check_fields(record: type, value: dict[str, Any], expected: Any, *, partial: bool) -> None:
-    noun = _article(record.__name__)
-    if unknown := next((name for name in value if name not in expected), None):
+def _check_fields(record: type, value: dict[str, Any], expected: Any, form: str) -> None:
+    noun, partial = _article(record.__name__), form == PARTIAL
+    unknown = next((name for name in value if name not in expected), None)
+    if unknown is not None and form != LARGER:
         raise _Misfit(f"the unknown field '{unknown}'", f"only the fields of {noun}")
     needed = {one.name for one in attrs.fields(record) if one.default is attrs.NOTHING} if partial else expected
     if missing := next((name for name in expected if name not in value and name in needed), None):
