@@ -274,6 +274,16 @@ def test_interference_is_warned_of() -> None:
     assert row.isolated_s is not None
 
 
+@pytest.mark.parametrize(("least_s", "is_told"), [(2.6e-4, True), (2.4e-4, False)])
+def test_isolated_samples_that_the_harness_hides_tell_nothing(least_s: float, is_told: bool) -> None:
+    plain = observed("plain", "baseline", 0, own_s=1e-5, ended_s=3e-4, halted_s=4e-4)
+    alone = evolve(plain, isolated_samples_s=[*noisy(3e-4), least_s])
+    other = observed("other", "variant", 1, own_s=1e-5, ended_s=3e-4, halted_s=4e-4)
+    row = judged([alone, other], clocks=Clocks({"wall": 2.5e-4}))[0]
+    assert row.verdict is Verdict.MEASURED
+    assert (row.isolated_s is not None) is is_told
+
+
 @pytest.mark.parametrize(
     ("replied_s", "said"),
     [

@@ -242,10 +242,13 @@ class Scoring:
                 one.find(Sighting(found.issue, f"rank {rank.rank}: {found.message}", evidence))
 
     def _isolated(self, one: Standing) -> Estimate | None:
-        """The median of the samples without others in between. Each counts as a block of its own."""
+        """The median of the samples without others in between. Each counts as a block of its own.
+
+        None where the harness's own time hides one of them: it is that of other samples, which a busy machine slowed.
+        """
         cost_s = self.rules.clocks.cost_s.get(self.rules.clock, 0.0) if is_observed(one.observed.samples) else 0.0
         times = [time - cost_s for time in one.observed.isolated_samples_s]
-        return median_interval(Blocks.of(times, list(range(len(times)))))
+        return median_interval(Blocks.of(times, list(range(len(times))))) if min(times, default=0.0) > 0 else None
 
     def _note_interference(self, one: Standing) -> None:
         """Warn if taking turns with others changed the times."""
