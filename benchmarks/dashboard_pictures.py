@@ -4,10 +4,10 @@
     python benchmarks/dashboard_pictures.py --readme docs/static/dashboard.png [--runs BUNDLES]
 
 Without --runs the bundles are made up: a history with a regression, results with memory and energy at several sizes, a
-trace and a load. A page of each kind is taken: those of the navigation, and the first of each kind that they link to;
-then the page of a run that goes on meanwhile, and the page of `aiperf report`. FOLDER gets a PNG for each page, width
-and scheme, cut at 4,000 pixels unless --whole is given, one as it is printed on A4, and a contact sheet for each width
-and scheme. --readme takes one picture, of the overview.
+trace, a load and a fleet. A page of each kind is taken: those of the navigation, and the first of each kind that they
+link to; then the page of a run that goes on meanwhile, and the page of `aiperf report`. FOLDER gets a PNG for each
+page, width and scheme, cut at 4,000 pixels unless --whole is given, one as it is printed on A4, and a contact sheet for
+each width and scheme. --readme takes one picture, of the overview.
 
 Needs Chromium: python aiperf-analysis/tests/chromium.py install
 """
@@ -36,7 +36,7 @@ WIDTHS = (390, 1280, 1920)
 SCHEMES = ("light", "dark")
 TALLEST = 4000  # pixels of a picture
 README_SIZE = {"width": 1280, "height": 860}
-KIND = re.compile(r"^/(target|run|samples|series|machine|trace|load|live)/[^?]*|^/(compare)[?]a=.*")
+KIND = re.compile(r"^/(target|run|samples|series|machine|trace|load|fleet|live)/[^?]*|^/(compare)[?]a=.*")
 FAULTS = ("/no-such-page", "/login")  # pages that no other leads to
 LINKS = "links => links.map(one => one.getAttribute('href'))"
 PAPER = {"width": 794, "height": 1123}  # A4 at 96 pixels an inch
@@ -67,6 +67,7 @@ def made_up(folder: Path) -> None:
     points = [loads["point"](rate, min(rate, 60), residence_s=0.1 + rate / 500) for rate in (10, 20, 40, 60, 80)]
     content = loads["payload"](*points, capacity=60.0)
     loads["written"](folder / "server", "2026-08-22T15:00:00+00:00", chat=content)
+    runpy.run_path(str(TESTS / "fleet_bundles.py"))["written"](folder / "nightly")
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from aiperf_analysis.result import counted
+from aiperf_analysis.sources.filters import Filters
 from aiperf_analysis.store import adding, database
 from aiperf_analysis.traces.example import Job, write
 from aiperf_core.analysis import Analysis
@@ -94,6 +96,30 @@ def test_wrong_options_are_told_on_the_page_with_the_form(client):
     assert "speed-of-light-years" in answer.text
     answer = client.get("/pareto?objectiv=time")
     assert "&#39;objectiv&#39; is no option here. Did you mean &#39;objective&#39;?" in answer.text
+
+
+def test_the_history_of_a_thousand_runs_of_many_series_has_short_pages(client, monkeypatch):
+    site = client.app.state.site
+    found = site.result("history", Filters(), {})
+    (drawing, *_), (series, *_) = found.drawings, found.tables
+    (runs, *levels), record = drawing.series, series.records[0]
+    points = [evolve(runs.points[0], x=counted(number, "count"), y=counted(1e-3 + number % 7 * 1e-5, "s"))
+              for number in range(1, 1001)]  # fmt: skip
+    long = evolve(drawing, series=[evolve(runs, points=points), *levels])
+    table = evolve(series, records=[evolve(record, cells={**record.cells, "series": f"s{n:04}"}) for n in range(1000)])
+    many = evolve(found, drawings=[long] * 8, tables=[table])
+    monkeypatch.setattr(site, "result", lambda *_: many)
+    first = client.get("/history?metric=time")
+    assert len(first.text) < 2_000_000
+    assert first.text.count("<figure") == 8
+    assert "page 1 of 5" in first.text
+    seen = set()
+    for page in range(1, 6):
+        answer = client.get(f"/history?metric=time&page={page}")
+        seen |= set(re.findall(r"\bs\d{4}\b", answer.text))
+        assert (f'href="/history?metric=time&amp;page={page + 1}"' in answer.text) == (page < 5)
+        assert answer.text.count("<figure") == (8 if page == 1 else 0)
+    assert len(seen) == 1000
 
 
 def test_from_a_picture_to_raw_samples_in_two_steps(client):

@@ -295,7 +295,7 @@ def test_of_very_many_points_the_extremes_are_drawn():
     points[4321] = Point(label="", x=Figure(value=4321.0), y=Figure(value=50.0), mark="front")
     picture = drawings.picture(drawing(points, "lines"))
     marks = [one for one in picture.shapes if one.kind.startswith(("mark", "hollow"))]
-    assert len(marks) <= plane.MOST
+    assert len(marks) <= plane.OVER_TIME[0]
     assert min(one.y for one in marks) < max(one.y for one in marks) - 100
 
 

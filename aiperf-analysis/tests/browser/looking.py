@@ -12,7 +12,7 @@ SIZE = {"width": 1280, "height": 800}
 SERIOUS = ("serious", "critical")
 AXE_RUN = "options => axe.run(document, {resultTypes: ['violations'], ...options})"
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-OF_KIND = re.compile(r"^/(target|run|samples|series|machine|trace|load|live)/[^?]*")
+OF_KIND = re.compile(r"^/(target|run|samples|series|machine|trace|load|fleet|live)/[^?]*")
 
 
 def opened(context, faults):

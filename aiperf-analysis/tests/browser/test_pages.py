@@ -14,6 +14,7 @@ MOST_PAGES = 60  # a crawl that finds more has a page that makes new addresses f
 # 640 is what a window of 1280 has at a zoom of 200 %.
 WIDTHS = (390, 640, 1280, 1920)
 LINKS = "links => links.map(one => one.getAttribute('href'))"
+SCROLLING = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.getAttribute('aria-label'))"
 INLINE = "[...document.scripts].filter(one => !one.src).length"
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
@@ -21,12 +22,16 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 @frozen
 class Seen:
-    """A page: what axe-core objects to in the light and in the dark scheme, the widths that scroll, and its text."""
+    """A page: what axe-core objects to in the light and in the dark scheme, the widths that scroll, and its text.
+
+    tables: those that scroll in a window of the usual size.
+    """
 
     path: str
     light: list[str]
     dark: list[str]
     wide: list[int]
+    tables: list[str]
     text: str
     pwned: bool
     scripts: int
@@ -65,9 +70,10 @@ def looked_at(page, path):
         if page.evaluate(WIDER):
             wide.append(width)
     page.set_viewport_size(SIZE)
+    tables = page.eval_on_selector_all("div.wide:has(table)", SCROLLING)
     light, dark = judged(page)
     pwned = page.evaluate("window.pwned !== undefined")
-    return Seen(path, light, dark, wide, page.inner_text("main"), pwned, scripts, links)
+    return Seen(path, light, dark, wide, tables, page.inner_text("main"), pwned, scripts, links)
 
 
 def test_the_browser_and_playwright_fit(browser):
@@ -96,6 +102,11 @@ def test_axe_finds_what_is_wrong(page, server):
 
 def test_no_page_scrolls_sideways(seen):
     assert {one.path: one.wide for one in seen if one.wide} == {}
+
+
+def test_tables_fit_into_the_usual_window(seen):
+    tables = {one.path: one.tables for one in seen}
+    assert [tables[path] for path in ("/rows", "/history", "/power", "/checklist")] == [[]] * 4
 
 
 def test_a_request_off_the_host_is_noticed(context, server):

@@ -12,8 +12,8 @@ from aiperf_core.names import words
 # Longer texts of bundles are shown by their beginning; the JSON has them whole. An address is cut where no server takes
 # it; it begins with `/`.
 MOST_LETTERS = 300
-# A longer name may break behind these characters, rather than within a word.
-UNBROKEN, _BREAKS = 14, re.compile(r"([._:/])(?=\w)")
+# A longer name, or a text of these kinds, may break behind these characters, rather than within a word.
+UNBROKEN, BROKEN, _BREAKS = 14, ("", "long", "text", "words"), re.compile(r"([._:/])(?=\w)")
 
 
 def plain(value: Any) -> Any:
@@ -45,9 +45,8 @@ def _line(line: Line, *, traced: bool) -> str:
 
 
 def _cell(cell: Cell, *, first: bool, told: bool) -> str:
-    text, kinds = escape(plain(cell.text)), _kinds(cell)
-    if first:
-        text = breakable(cell.text)
+    kinds = _kinds(cell)
+    text = breakable(cell.text) if first or kinds in BROKEN else escape(plain(cell.text))
     if cell.form == "verdict" and cell.text not in ("", "-"):
         text = verdict(cell.text)
     if cell.href:
@@ -59,11 +58,17 @@ def _cell(cell: Cell, *, first: bool, told: bool) -> str:
             f' data-sort="{escape(cell.sort)}"' if cell.sort else "",
             f' title="{escape(plain(cell.reason))}"' if told else "",
             f">{text}",
-            f'<span class="below">{escape(plain(cell.interval))}</span>' if cell.interval else "",
+            f'<span class="below">{_interval(cell)}</span>' if cell.interval else "",
             f'<span class="below why">{escape(plain(cell.reason))}</span>' if cell.reason and not told else "",
             "</th>" if first else "</td>",
         )
     )
+
+
+def _interval(cell: Cell) -> Markup:
+    """What stands below a text. An interval breaks between its ends alone, and not between a number and its unit."""
+    text = escape(plain(cell.interval))
+    return Markup(text.replace(" ", "\u00a0").replace(",\u00a0", ", ")) if cell.form == "figure" else text
 
 
 def breakable(name: str) -> Markup:
@@ -89,5 +94,5 @@ def _kinds(cell: Cell) -> str:
     elif len(text) > 24 and " " in text:
         kind = "words"
     else:
-        kind = "short" if len(text) < (18 if " " in text else 28) else ""
+        kind = "short" if len(text) < 18 else ""
     return f"{number} {kind}".strip()

@@ -23,7 +23,7 @@ from aiperf_core.render import layout
 MOST_BYTES = 600  # of a name in an address
 MOST_SOURCES = 3  # links in a cell; more are counted
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")  # in ISO 8601
-MOST_NEWEST = 200  # points of a line of a history in the table of its picture
+MOST_NEWEST = 50  # points of a line of a history in the table of its picture
 
 
 @frozen(kw_only=True)

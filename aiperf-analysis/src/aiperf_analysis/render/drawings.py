@@ -152,6 +152,7 @@ def _plane(drawing: Drawing, link: Link | None, wide: float) -> Picture:
             borders=drawing.borders,
             wide=wide,
             kind=drawing.kind,
+            most=plane.OVER_TIME if drawing.kind == "lines" else (plane.MOST, plane.FEWER),
         )
     )
 

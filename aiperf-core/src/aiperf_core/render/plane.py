@@ -19,7 +19,9 @@ __all__ = ["NARROW", "WIDE", "Area", "Band", "Course", "Plane", "Spot", "draw"]
 
 HIGH, LOW = 320.0, 240.0  # of the plane, in a wide and in a narrow picture
 LEFT = 56.0
-MOST, FEWER = 600, 200  # points of a course, in a wide and in a narrow picture
+# Points of a course in a wide and in a narrow picture; those of a figure over time, which has a page with all points.
+MOST, FEWER = 600, 200
+OVER_TIME = (300, 120)
 NAMED, NAME_HIGH = 8, 13.0  # borders with a name above the plane, and its height; the tip of each has it too
 
 Ends = tuple[float, float]
@@ -92,6 +94,7 @@ class Plane:
     borders: names with places on the horizontal axis, such as a change of driver.
     bands: ranges that are drawn behind all else.
     areas: ranges that lead to pictures of their own.
+    most: the points of a course that are drawn, in a wide and in a narrow picture.
     """
 
     title: str
@@ -104,6 +107,7 @@ class Plane:
     areas: Sequence[Area] = ()
     wide: float = WIDE
     kind: str = "plane"
+    most: tuple[int, int] = (MOST, FEWER)
 
 
 @frozen(kw_only=True)
@@ -155,7 +159,7 @@ def draw(plane: Plane) -> Picture:
             borders=plane.borders,
             bands=plane.bands,
             areas=plane.areas,
-            most=FEWER if narrow else MOST,
+            most=plane.most[narrow],
             most_ticks=most_ticks,
         )
     )

@@ -1,12 +1,18 @@
 """An analysis: conclusion, options, pictures, tables, assumptions, what was left out, and the sources."""
 
+from collections.abc import Mapping
 from typing import Any
+
+from attrs import evolve
 
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
+from aiperf_analysis.dashboard.site import whole_number
 from aiperf_analysis.sources.errors import GoneError
 from aiperf_core.errors import AiperfError, UsageError
+
+LIMIT = 200  # lines of a table on a page
 
 
 def page(asked: Asked) -> View:
@@ -32,6 +38,8 @@ def of(asked: Asked, name: str, *, template: str = "analysis.html.jinja", **more
     else:
         data |= {**document.data_of(result), "form": data["form"]}
     pairs = [*pairs, *((key, text) for key, some in texts.items() for text in some)]
+    if data["result"] is not None:
+        data |= _page_of(asked, data, filters.with_query(asked.of.path, [*pairs, ("page", "")]))
     given = asked.site.settings.given.get(name, {})
     own = [part for key, some in texts.items() for text in some for part in _option(options, key, text)]
     return View(
@@ -42,6 +50,15 @@ def of(asked: Asked, name: str, *, template: str = "analysis.html.jinja", **more
         csv=True,
         status=status,
     )
+
+
+def _page_of(asked: Asked, data: Mapping[str, Any], here: str) -> dict[str, Any]:
+    """A page of the lines of the tables; the first has the pictures. `here` is the address without the number."""
+    count = max([1, *(-(-len(one.lines) // LIMIT) for one in data["tables"])])
+    at = min(max(whole_number("page", asked.one("page", "1")), 1), count)
+    tables = [evolve(one, lines=one.lines[(at - 1) * LIMIT : at * LIMIT]) for one in data["tables"]]
+    pictures = data["pictures"] if at == 1 else []
+    return {"tables": tables, "pictures": pictures, "page_number": at, "page_count": count, "here": here}
 
 
 def _option(options: type[Any], key: str, text: str) -> list[str]:

@@ -26,7 +26,6 @@ from aiperf_core.render.svg import Picture, Scale
 from aiperf_core.render.thinning import kept
 
 MOST_SINGLE = 200  # runs of a range whose points are all drawn and listed; of a longer one parts of this length
-EXTREMES = {layout.WIDE: 300, layout.NARROW: 120}  # points of a longer range, by the width of the picture
 AROUND = 20  # runs on either side of a step, in the range to which it leads
 MEDIANS, LEAST_RUNS = 40, 10  # of a line of medians: their number at most, and the least runs of each
 
@@ -215,7 +214,7 @@ def _areas(window: Window) -> list[plane.Area]:
 
 def _points(window: Window, wide: float) -> plane.Course:
     """The runs; of a long range the extremes of equal parts."""
-    most = EXTREMES[wide] if window.parts else MOST_SINGLE
+    most = plane.OVER_TIME[wide == layout.NARROW] if window.parts else MOST_SINGLE
     runs = window.runs
     places = kept([one.figure.value for one in runs], most)
     spots = [
