@@ -53,12 +53,12 @@ def remove(folder: Path) -> None:
     """Remove a folder and all that is in it, while processes that were just killed may still be ending."""
     deadline = time.monotonic() + _ENDING_S
     while folder.exists() and time.monotonic() < deadline:
-        delete(folder)
+        _delete(folder)
         if folder.exists():
             time.sleep(_POLL_S)
 
 
-def delete(folder: Path) -> None:
+def _delete(folder: Path) -> None:
     """Remove what can be removed of a folder, at any depth."""
     try:
         shutil.rmtree(folder, ignore_errors=True)

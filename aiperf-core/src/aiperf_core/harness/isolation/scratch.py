@@ -39,7 +39,7 @@ class Scratch:
         """Remove the folder and all that is in it."""
         self._closed.set()
         self._thread.join()
-        work_folder.delete(self.path)
+        work_folder.remove(self.path)
 
     def _watch(self) -> None:
         while not self._closed.wait(POLL_S):
