@@ -47,8 +47,6 @@ SHOWN = {"", "c", "cuda", "text", "{include}", "{literalinclude}", "{toctree}"}
 BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>[^\n]*?) -->\n+)?^```(?P<language>[^\s]*)[^\n]*\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-# On a busy machine a row may be UNTRUSTED for its clocks; what is wrong in truth is wrong each time.
-TRIES = 3
 # What differs from run to run in what a command prints.
 VARIABLE = re.compile(r"\b(?:[0-9a-f]{12,}|\d[\d,.:+-]*)")
 # What differs besides in a table: units, and verdicts on times.
@@ -133,12 +131,7 @@ class Session:
                 self.folder = self.folder / where
                 assert self.folder.is_dir()
                 return ""
-        for _ in range(TRIES):
-            done = self.environment.start(command, self.folder, AIPERF_CACHE_DIR=str(self.home))
-            if done.returncode in codes or done.returncode != ExitCode.INVALID:
-                break
-        assert done.returncode in codes, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
-        return done.stdout
+        return self.environment.run(command, self.folder, codes, AIPERF_CACHE_DIR=str(self.home))
 
     def _read(self, block):
         match block.language:

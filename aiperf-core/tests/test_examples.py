@@ -53,10 +53,10 @@ def test_the_example_is_found_by_its_entry_point(example):
 def test_the_example_runs_is_observed_and_has_a_command(example, tmp_path):
     environment, folder = example
     notes = tmp_path / "notes.txt"
-    line = f"aiperf run example.row_norms --device cpu --size smoke --budget 0.2 --quiet --out '{tmp_path}/bundle'"
-    assert "two_passes" in environment.run(line, folder, AIPERF_EXAMPLE_NOTES=str(notes))
+    line = "aiperf run example.row_norms --device cpu --size smoke --budget 0.2 --quiet"
+    assert "two_passes" in environment.run(line, tmp_path, AIPERF_EXAMPLE_NOTES=str(notes))
     assert re.fullmatch(
-        r"example\.row_norms:two_passes MEASURED\nexample\.row_norms:one_pass [A-Z]+\n", notes.read_text()
+        r"(example\.row_norms:two_passes MEASURED\nexample\.row_norms:one_pass [A-Z]+\n)+", notes.read_text()
     )
     notes.write_text("a.b:c FASTER\na.b:d SLOWER\n")
     assert environment.run("aiperf example", folder, AIPERF_EXAMPLE_NOTES=str(notes)) == "1 of 2 rows were FASTER\n"
@@ -95,9 +95,8 @@ def test_the_example_s_format_is_judged(example, new_cache, tmp_path, text, code
     (tmp_path / "reference.py").write_text(REFERENCE)
     (tmp_path / "candidate.py").write_text(text)
     options = "--target reference.py --format custom-kernel --device cpu --budget 0.2 --json --quiet"
-    done = environment.start(f"aiperf judge candidate.py {options}", tmp_path, AIPERF_CACHE_DIR=str(new_cache()))
-    assert done.returncode == code, (done.stdout[-2000:], done.stderr)
-    (result,) = json.loads(done.stdout)["targets"]
+    line, cache = f"aiperf judge candidate.py {options}", str(new_cache())
+    (result,) = json.loads(environment.run(line, tmp_path, (code,), AIPERF_CACHE_DIR=cache))["targets"]
     assert [one["name"] for one in result["rows"]] == ["ref_kernel", "candidate"]
     assert result["rows"][1]["verdict"] in verdicts
 
