@@ -66,9 +66,11 @@ def _cell(cell: Cell, *, first: bool, told: bool) -> str:
 
 
 def _interval(cell: Cell) -> Markup:
-    """What stands below a text. An interval breaks between its ends alone, and not between a number and its unit."""
+    """What stands below a text. The ends of an interval do not break between number and unit, but on paper."""
     text = escape(plain(cell.interval))
-    return Markup(text.replace(" ", "\u00a0").replace(",\u00a0", ", ")) if cell.form == "figure" else text
+    low, comma, high = text.partition(", ")
+    with_units = cell.form == "figure" and " " in low and comma
+    return Markup(f"<span>{low},</span> <span>{high}</span>") if with_units else text
 
 
 def breakable(name: str) -> Markup:
