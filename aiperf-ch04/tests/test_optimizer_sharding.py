@@ -5,7 +5,7 @@ import torch
 
 from aiperf_ch04 import optimizer_sharding
 from aiperf_core import fp32_reduction
-from aiperf_core.harness.roles.output_check import compare_tensors
+from aiperf_core.validity.output_check import compare_tensors
 
 N, STEPS = 1 << 16, 3
 SHARE = 0.02 * torch.randn(1, N, generator=torch.Generator().manual_seed(1))

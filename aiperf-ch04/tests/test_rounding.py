@@ -7,7 +7,7 @@ import torch
 
 from aiperf_ch04 import ddp_overlap, grad_accum_sync, pipeline_schedule
 from aiperf_ch04.rounding import DEEPEST, ONE_ROUNDING, rounded_layers
-from aiperf_core.harness.roles.output_check import Comparison, compare_tensors, quality
+from aiperf_core.validity.output_check import Comparison, compare_tensors, quality
 
 RANKS, MICRO, LAYERS, WIDTH, ROWS = 8, 8, 8, 64, 16
 

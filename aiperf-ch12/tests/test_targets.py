@@ -6,8 +6,8 @@ import torch
 from aiperf_ch12 import cuda_graphs, graph_while
 from aiperf_core.benchmark import bind, call_with
 from aiperf_core.errors import SkipError
-from aiperf_core.harness.roles.output_check import compare_tensors
 from aiperf_core.testing import Measure, problems
+from aiperf_core.validity.output_check import compare_tensors
 
 LARGE: list[tuple[str, dict[str, float]]] = [
     ("cuda_graphs", {"n": 1_000_003, "steps": 200}),

@@ -8,10 +8,10 @@ import torch
 
 from aiperf_ch16 import dynamic_batching
 from aiperf_core.benchmark import call_with
-from aiperf_core.harness.roles.output_check import compare_tensors
 from aiperf_core.models import config
 from aiperf_core.serving import Desk, Request
 from aiperf_core.testing import Measure, problems
+from aiperf_core.validity.output_check import compare_tensors
 
 BENCH = dynamic_batching.bench
 SMOKE: dict[str, Any] = dict(BENCH.task.presets["smoke"])

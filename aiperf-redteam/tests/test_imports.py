@@ -14,12 +14,12 @@ OURS = "aiperf_core"
 ATTACKED = {
     "evaluation.py": {
         "aiperf_core.harness.roles.judge",
-        "aiperf_core.harness.roles.output_check",
+        "aiperf_core.validity.output_check",
         "aiperf_core.selftest.one_process",
     },
     "tamper.py": {
         "aiperf_core.devices.timing",
-        "aiperf_core.harness.roles.output_check",
+        "aiperf_core.validity.output_check",
         "aiperf_core.harness.roles.worker.Worker",
     },
     "timing_cache.py": {"aiperf_core.devices.cpu.CpuDevice"},

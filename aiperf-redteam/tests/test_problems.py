@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from aiperf_core.candidate_format import Reference, known_format
-from aiperf_core.harness.roles.output_check import compare_tensors
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import Row, Verdict
 from aiperf_core.targets import InstalledTarget
 from aiperf_core.tolerance import fp32_reduction
+from aiperf_core.validity.output_check import compare_tensors
 from aiperf_redteam.problems import CANDIDATES, KINDS, RIGHT, candidate, problems
 
 

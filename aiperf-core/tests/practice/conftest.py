@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from aiperf_core.benchmark import Benchmark, call_with
-from aiperf_core.harness.roles.output_check import Comparison, compare_tensors
+from aiperf_core.validity.output_check import Comparison, compare_tensors
 
 Compute = Callable[..., Any]
 Judged = Callable[..., Comparison]

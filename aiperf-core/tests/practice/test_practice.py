@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from aiperf_core.benchmark import call_with
-from aiperf_core.harness.roles.output_check import Comparison
 from aiperf_core.practice.plugin import aiperf_targets
+from aiperf_core.validity.output_check import Comparison
 
 SEEDS = range(6)
 Compute = Callable[..., torch.Tensor]

@@ -44,7 +44,7 @@ class RewritesJudge:
 @bench.variant(device="cpu", why="honest: imports the harness to be like it, and changes nothing")
 class ImportsHarness:
     def prepare(self):
-        from aiperf_core.harness.roles import output_check
+        from aiperf_core.validity import output_check
 
         self.factor = output_check.ELEMENT_FACTOR
 

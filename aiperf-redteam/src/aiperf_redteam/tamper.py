@@ -215,7 +215,7 @@ def leaves(x, steps):
 @bench.variant(device="cpu", why="functions that compare agree to everything")
 class PatchedComparison:
     def prepare(self):
-        from aiperf_core.harness.roles import output_check
+        from aiperf_core.validity import output_check
 
         agreed = output_check.Comparison(0.0)
         output_check.compare_tensors = lambda *_: agreed

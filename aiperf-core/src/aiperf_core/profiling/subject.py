@@ -26,9 +26,9 @@ from aiperf_core.benchmark import Benchmark, Implementation, bind, call_with
 from aiperf_core.contributed import make, resolve
 from aiperf_core.described import TargetRef
 from aiperf_core.devices.device import DeviceKind
+from aiperf_core.devices.input_file import InputFile
 from aiperf_core.devices.timing import TimingDevice, in_a_row
 from aiperf_core.errors import AiperfError, BenchmarkError, SkipError
-from aiperf_core.harness.roles.files import InputFile
 from aiperf_core.loading import load_benchmark
 from aiperf_core.precision import set_float32_precision
 from aiperf_core.profiler import Job, Tool

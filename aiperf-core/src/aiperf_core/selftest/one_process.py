@@ -20,9 +20,9 @@ from aiperf_core.described import TargetRef
 from aiperf_core.devices import cpu, timing
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.service import Service
-from aiperf_core.harness.roles import output_check
 from aiperf_core.loading import load_benchmark
 from aiperf_core.precision import set_float32_precision
+from aiperf_core.validity import output_check
 
 SAMPLES, WARM_UPS = 12, 2
 # Calls that take less are timed several in a row.

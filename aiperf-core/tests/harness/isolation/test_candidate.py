@@ -18,7 +18,7 @@ from aiperf_core.errors import BenchmarkError, ContractError, UsageError
 from aiperf_core.formats.candidate import MAX_BYTES, CandidateSource, check_candidate, check_inputs
 from aiperf_core.formats.kernelbench import KernelBench
 from aiperf_core.harness.isolation.candidate import load_candidate
-from aiperf_core.harness.roles.output_check import compare_tensors
+from aiperf_core.validity.output_check import compare_tensors
 
 NAMES = ("a", "b", "n")
 

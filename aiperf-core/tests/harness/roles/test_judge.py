@@ -17,11 +17,12 @@ from attrs import asdict, define
 
 from aiperf_core import Cost, pytree
 from aiperf_core.described import Described, DescribedImplementation
+from aiperf_core.devices import shared_buffers
 from aiperf_core.devices.cpu_kind import CpuKind
 from aiperf_core.devices.device import CPU
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness.processes.channel import Channel, ChannelClosedError, Message
-from aiperf_core.harness.roles import judge, shared_buffers
+from aiperf_core.harness.roles import judge
 from aiperf_core.harness.roles.judge import Judge
 
 TARGETS = Path(__file__).parents[1] / "targets"

@@ -89,10 +89,10 @@ class Killed(Saved):
 @bench.variant(device="cpu", why="looks where its input was when the call began")
 class FindsItCold(Saved):
     def prepare(self, folder, data):
-        from aiperf_core.harness.roles import files
+        from aiperf_core.devices import input_file
 
         super().prepare(folder)
-        self.look = files.InputFile()
+        self.look = input_file.InputFile()
         self.look._file.close()
         self.look._file = open(data, "rb", buffering=0)  # noqa: SIM115
 

@@ -22,24 +22,24 @@ from aiperf_core import pytree
 from aiperf_core.benchmark import BUILT_IN_METRICS, call_with
 from aiperf_core.candidate_format import Reference, reference_of
 from aiperf_core.described import TargetRef
-from aiperf_core.devices import device_lock
+from aiperf_core.devices import device_lock, shared_buffers
 from aiperf_core.devices.cpu import clock_cost, keep_freed_memory
 from aiperf_core.devices.device import Device
 from aiperf_core.devices.flush_bound import FlushBound
+from aiperf_core.devices.input_file import InputFile
 from aiperf_core.devices.timing import TimingDevice
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.fork_server import redirect_output
 from aiperf_core.harness.processes.service import Service
-from aiperf_core.harness.roles import reference_check, shared_buffers
 from aiperf_core.harness.roles.describer import describe
-from aiperf_core.harness.roles.files import InputFile
-from aiperf_core.harness.roles.output_check import Comparison, compare_leaf, quality
 from aiperf_core.loading import load_benchmark
 from aiperf_core.precision import set_float32_precision
 from aiperf_core.serving import ARRIVAL
 from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.tolerance import TOLERANCES, Tolerance
+from aiperf_core.validity import reference_check
+from aiperf_core.validity.output_check import Comparison, compare_leaf, quality
 
 _CLEARED = 0xFF  # NaN in every floating-point format
 # Smaller working sets are handled by a single thread. Torch's threads meet at a barrier after each operation: on a busy

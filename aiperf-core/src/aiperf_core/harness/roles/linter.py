@@ -36,13 +36,13 @@ from aiperf_core.described import TargetRef
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.roles.judge import Judge, rank_name
-from aiperf_core.harness.roles.output_check import compare_leaf, compare_tensors
 from aiperf_core.loading import load_benchmark
 from aiperf_core.serving import Desk, at_desk
 from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.tolerance import exact
 from aiperf_core.validity import declared_cost
 from aiperf_core.validity.lint import Outcome, form, outcome
+from aiperf_core.validity.output_check import compare_leaf, compare_tensors
 from aiperf_core.validity.wrong_answers import (
     FINITE,
     GROSS,

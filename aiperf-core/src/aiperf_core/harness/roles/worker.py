@@ -21,6 +21,7 @@ from attrs import asdict
 from aiperf_core import pytree
 from aiperf_core.benchmark import Implementation, bind, call_with
 from aiperf_core.described import TargetRef
+from aiperf_core.devices import shared_buffers
 from aiperf_core.devices.cpu import give_back_freed_memory, keep_freed_memory, reset_peak_rss, wall_of
 from aiperf_core.devices.device import Device
 from aiperf_core.devices.flush_bound import FlushBound
@@ -30,7 +31,7 @@ from aiperf_core.harness.isolation.observed_page import ObservedPage
 from aiperf_core.harness.isolation.process_state import digest_code, integrity_probe, objects, snapshot
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.service import Service
-from aiperf_core.harness.roles import rank, shared_buffers
+from aiperf_core.harness.roles import rank
 from aiperf_core.harness.roles.describer import describe
 from aiperf_core.loading import load_benchmark
 from aiperf_core.measurements import Memory

@@ -10,8 +10,7 @@ import torch
 from attrs import frozen
 
 from aiperf_core.devices import host_memory
-from aiperf_core.devices.device import DeviceKind
-from aiperf_core.harness.processes.channel import Message
+from aiperf_core.devices.device import DeviceKind, Told
 
 
 @frozen
@@ -40,7 +39,7 @@ class Inputs:
             self.staged.copy_(self.bytes)
 
 
-def create(size: int, kind: DeviceKind, rank: int = 0) -> tuple[torch.Tensor, Message, tuple[int, ...]]:
+def create(size: int, kind: DeviceKind, rank: int = 0) -> tuple[torch.Tensor, Told, tuple[int, ...]]:
     """Allocate a buffer. Return its bytes as a uint8 tensor, and the message and descriptors for `attach`."""
     size = max(size, 1)
     if kind.shares_memory:
@@ -49,7 +48,7 @@ def create(size: int, kind: DeviceKind, rank: int = 0) -> tuple[torch.Tensor, Me
     return tensor, {"device": "cpu", "size": size}, (fd,)
 
 
-def attach(message: Message, fd: int | None, kind: DeviceKind) -> torch.Tensor:
+def attach(message: Told, fd: int | None, kind: DeviceKind) -> torch.Tensor:
     """Map a buffer that another process created; its bytes as a uint8 tensor. `fd` is its descriptor, if it has one."""
     if kind.shares_memory:
         return kind.map_memory(message, fd)
@@ -57,7 +56,7 @@ def attach(message: Message, fd: int | None, kind: DeviceKind) -> torch.Tensor:
     return host_memory.attach(fd, message["size"])
 
 
-def attach_inputs(message: Message, fd: int | None, kind: DeviceKind) -> Inputs:
+def attach_inputs(message: Told, fd: int | None, kind: DeviceKind) -> Inputs:
     """Map a buffer of inputs; where memory is not shared, allocate the device's copy of it."""
     shared = attach(message, fd, kind)
     if kind.shares_memory:

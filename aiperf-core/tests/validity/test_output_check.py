@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aiperf_core import Tolerance, bf16, exact, fp32, fp32_reduction, tf32
-from aiperf_core.harness.roles import output_check
-from aiperf_core.harness.roles.output_check import compare_numbers, compare_tensors, quality
+from aiperf_core.validity import output_check
+from aiperf_core.validity.output_check import compare_numbers, compare_tensors, quality
 
 INF, NAN = math.inf, math.nan
 DTYPES = [

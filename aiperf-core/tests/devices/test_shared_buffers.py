@@ -7,12 +7,11 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from aiperf_core.devices import cuda_memory
+from aiperf_core.devices import cuda_memory, shared_buffers
 from aiperf_core.devices.cpu_kind import CpuKind
 from aiperf_core.devices.cuda_kind import CudaKind
 from aiperf_core.errors import AiperfError, SkipError
 from aiperf_core.harness.processes.channel import Channel, Message
-from aiperf_core.harness.roles import shared_buffers
 
 
 @contextmanager

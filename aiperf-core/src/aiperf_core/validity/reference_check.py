@@ -12,8 +12,8 @@ import torch
 
 from aiperf_core import pytree
 from aiperf_core.errors import BenchmarkError
-from aiperf_core.harness.roles.output_check import Comparison, compare_leaf
 from aiperf_core.tolerance import Tolerance, bf16, fp32_reduction
+from aiperf_core.validity.output_check import Comparison, compare_leaf
 
 # Another implementation may be off by as much as the reference, in the other direction.
 _MARGIN = 2.0

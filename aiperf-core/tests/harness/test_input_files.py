@@ -9,9 +9,9 @@ import torch
 
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.described import DescribedImplementation
+from aiperf_core.devices.input_file import InputFile
 from aiperf_core.errors import SkipError, UsageError
 from aiperf_core.formats.candidate import CandidateSource
-from aiperf_core.harness.roles.files import InputFile
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
