@@ -23,7 +23,7 @@ from aiperf_core.targets import InstalledTarget, Selection
 
 pytestmark = pytest.mark.quiet
 
-TARGETS = Path(__file__).parents[1] / "targets"
+TARGETS = Path(__file__).parent / "targets"
 TARGET = InstalledTarget("tests.on_disk", "on_disk")
 
 
