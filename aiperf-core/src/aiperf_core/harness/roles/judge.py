@@ -10,8 +10,7 @@ then dicts by `rank0`, `rank1` and so on.
 import contextlib
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psutil
@@ -216,11 +215,12 @@ class Judge(Service):
 
     def do_renew_batch(self, seeds: list[int]) -> list[Message]:
         """Draw values for each call and write them, as `do_renew`; the inputs of each that are numbers."""
-        return [self._at(place, partial(self._renew_one, seed)) for place, seed in zip(self._batch, seeds, strict=True)]
-
-    def _renew_one(self, seed: int) -> Message:
-        self.do_clear()
-        return self.do_renew(seed)
+        numbers = []
+        for place, seed in zip(self._batch, seeds, strict=True):
+            with self._at(place):
+                self.do_clear()
+                numbers.append(self.do_renew(seed))
+        return numbers
 
     def do_keep_batch(self) -> None:
         """Copy the outputs of all calls, before anything else can write to them."""
@@ -238,12 +238,13 @@ class Judge(Service):
         wrong = next((one for one in compared if one["error"]), None)
         return wrong or max(compared, key=lambda one: one["worst"] or 0.0)
 
-    def _at(self, place: "_Place", call: Callable[[], Message]) -> Message:
-        """Make a call with the memory of another place as inputs and outputs."""
+    @contextlib.contextmanager
+    def _at(self, place: "_Place") -> Iterator[None]:
+        """The memory of another place holds the inputs and outputs."""
         own = self._inputs, self._outputs, self._found
         self._inputs, self._outputs, self._found = place.inputs, place.outputs, place.kept
         try:
-            return call()
+            yield
         finally:
             self._inputs, self._outputs, self._found = own
 

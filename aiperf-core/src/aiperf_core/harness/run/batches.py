@@ -12,14 +12,14 @@ import os
 from attrs import define
 
 from aiperf_core.harness.processes.child import ChildError
+from aiperf_core.harness.run.inspection import wrong_output
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.taking import SampleTaker
 from aiperf_core.measurements import Batch
-from aiperf_core.results.models import Sighting
 
-# A batch lasts about so long, beside which a message does not matter, with at most so many calls.
+# The intended length of a batch in seconds, beside which the time of a message does not matter; the most calls in one.
 BATCH_S, MOST_CALLS = 0.02, 128
-# Batches of each side, after one that is not counted.
+# The number of batches of each side, after one that is not counted.
 BATCHES = 20
 
 
@@ -61,7 +61,5 @@ class Batches:
         except (ChildError, ValueError) as error:
             one.fail(error, "sent no batch")
             return None
-        if compared["error"] is None:
-            return batch
-        issue = "output.quality_below_budget" if one.declared.lossy else "output.wrong_values"
-        return None if one.find(Sighting(issue, f"in calls without a pause: {compared['error']}")) else batch
+        wrong = wrong_output(one, compared, "in calls without a pause: ")
+        return None if wrong is not None and one.find(wrong) else batch

@@ -59,10 +59,18 @@ class Inspector:
         one.process.aliases = sorted({*(one.process.aliases or []), *copied["aliases"]})
         compared = self.taker.ask_judge("compare", lossy=one.declared.lossy, numbers=copied["numbers"])
         one.recorder.verified(compared)
-        if compared["error"] is not None:
-            issue = "output.quality_below_budget" if one.declared.lossy else "output.wrong_values"
-            return not one.find(Sighting(issue, compared["error"]))
+        wrong = wrong_output(one, compared)
+        if wrong is not None:
+            return not one.find(wrong)
         if copied["late"] and "late_write" not in method.off:
             message = "the output changed after the clock had stopped: the work was not finished within the timed call"
             return not one.find(Sighting("timing.incomplete_async", message))
         return True
+
+
+def wrong_output(one: Participant, compared: dict[str, Any], where: str = "") -> Sighting | None:
+    """What the judge's comparison of an output has found; None where the output is right. `where` begins the text."""
+    if compared["error"] is None:
+        return None
+    issue = "output.quality_below_budget" if one.declared.lossy else "output.wrong_values"
+    return Sighting(issue, f"{where}{compared['error']}")
