@@ -28,7 +28,7 @@ BANNED = {
     r"surely": "significantly; 'whose interval is ...'",
     r"neither clears|nor stays within": "overlaps the band of ... around 1",
     r"(?:new|fresh) values": "refreshed inputs; input refresh",
-    r"(?:looked|looks) at (?:for|\d+ times)|looked at \{\}": "integrity probe; observed",
+    r"(?:looked|looks) at (?:for|\d+ times)|looked at \{\}": "observed",
     r"(?-i:Course)": "time series",
     r"(?:hold|holds|held) \w+ to what": "check for regressions against stored results",
     r"go(?:es)? on with": "continue, resume",

@@ -17,7 +17,6 @@ SAMPLE = {
     "beside": {"minor_faults": 3.0},
     "latencies_s": [0.25],
     "output": None,
-    "integrity_probe": None,
 }
 AUDIT = {
     "span_s": [1e-3],
@@ -33,8 +32,6 @@ def test_an_honest_sample() -> None:
     assert answers.sample({**SAMPLE, "beside": {"until_done_s": 1.0, "mine": 2.0}})["beside"] == {"until_done_s": 1.0}
     delivered = {"numbers": {"[0]": 1.5, "[1]": True}, "late": False, "aliases": ["[0]"]}
     assert answers.sample({**SAMPLE, "output": delivered})["output"] == delivered
-    seen = {"harness": {"worker": {"run": "def run"}}, "objects": {}}
-    assert answers.sample({**SAMPLE, "integrity_probe": seen})["integrity_probe"] == seen
 
 
 @pytest.mark.parametrize(

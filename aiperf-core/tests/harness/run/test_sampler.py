@@ -14,13 +14,11 @@ from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.isolation import process_monitor
 from aiperf_core.harness.run.last_round import LastRound
 from aiperf_core.harness.run.participant import Pace, Participant
-from aiperf_core.harness.run.process_evidence import ProcessEvidence
 from aiperf_core.harness.run.sampler import Sampler
 from aiperf_core.harness.run.taking import Method, SampleTaker, Seeds
 from aiperf_core.harness.run.trust import Trusted, Untrusted
 from aiperf_core.results.models import Ending, Verdict
 from aiperf_core.stats.observations import Clocks
-from aiperf_core.validity.checks.global_state import is_silent
 
 
 class Judge:
@@ -274,32 +272,3 @@ def test_notices_that_do_not_come_next_cost_the_row(says: tuple[str, ...], why: 
     one.implementations[0].child = Worker(says=says)  # type: ignore[assignment]
     assert one.taker.take(one.implementations[0], 7, "wall") is None
     assert one.implementations[0].observed.ending == Ending(Verdict.FAILED, why)
-
-
-def test_who_hardly_tells_what_chance_asks_is_found() -> None:
-    process = ProcessEvidence(integrity_probes=1)
-    for count in range(60):
-        process.delivered = count
-        assert (process.silence is None) == (count < 37), count
-    process.delivered = 37
-    assert process.silence is not None
-    assert process.silence.issue == "tamper.code_objects"
-    assert process.silence.message.startswith("only 1 of 37 samples had an integrity probe")
-
-
-@pytest.mark.parametrize(("samples", "looks"), [(5, 0), (37, 14), (10_000, 3600)])
-def test_what_chance_does_is_no_silence(samples: int, looks: int) -> None:
-    assert not is_silent(samples, looks)
-    assert is_silent(20 * samples, looks)
-
-
-def test_changes_in_the_middle_of_a_sample_are_found() -> None:
-    state = {"harness": {"worker": {"Worker.run": "one"}}, "objects": {}}
-    process = ProcessEvidence(state_begun={**state, "precision": {"torch": {"x": 1}}})
-    assert not list(process.probed(state))
-    assert process.silence is None
-    assert list(process.probed({})), "who tells nothing has not let anybody look"
-    changed = {**state, "harness": {"worker": {"Worker.run": "another"}, "later": {"x": "y"}}}
-    assert [one.message for one in process.probed(changed)] == [
-        "functions, hooks or objects were replaced, in the middle of a sample: worker.Worker.run is another, not one"
-    ]

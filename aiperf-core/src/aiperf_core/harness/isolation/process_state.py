@@ -205,11 +205,6 @@ def digest_code() -> None:
         _watched(groups)
 
 
-def integrity_probe(*ours: object) -> Snapshot:
-    """What of a snapshot code could change for the length of a call: the harness's functions, and its `objects`."""
-    return {"harness": _harness() | {"python": {"callers": _callers()}}, "objects": objects(*ours)}
-
-
 def objects(*ours: object) -> dict[str, dict[str, Any]]:
     """The harness's own objects in this process, for a snapshot's `objects`, as JSON.
 

@@ -30,7 +30,6 @@ def sample(answer: Any) -> dict[str, Any]:
         "beside": _beside(_record(told.get("beside", {}))),
         "latencies_s": [_time(one) for one in _list(told.get("latencies_s", []))],
         "output": _optional(told.get("output"), output),
-        "integrity_probe": _optional(told.get("integrity_probe"), state),
     }
 
 

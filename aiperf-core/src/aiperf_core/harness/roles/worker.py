@@ -28,7 +28,7 @@ from aiperf_core.devices.flush_bound import FlushBound
 from aiperf_core.devices.timing import Timed
 from aiperf_core.errors import ContractError
 from aiperf_core.harness.isolation.observed_page import ObservedPage
-from aiperf_core.harness.isolation.process_state import digest_code, integrity_probe, objects, snapshot
+from aiperf_core.harness.isolation.process_state import digest_code, objects, snapshot
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.service import Service
 from aiperf_core.harness.roles import rank
@@ -37,7 +37,6 @@ from aiperf_core.loading import load_benchmark
 from aiperf_core.measurements import Memory
 from aiperf_core.precision import set_float32_precision
 from aiperf_core.serving import at_desk
-from aiperf_core.validity.checks.global_state import INTEGRITY_PROBES_IN_256
 
 _POISON = 0xFF  # NaN in every floating-point format, -1 in signed integers
 # A smaller output is overwritten by a single thread: torch's threads would wait for each other at a barrier.
@@ -202,9 +201,6 @@ class Worker(Service):
             self.notify("start")
             timed = time(call, clock, calls, rank.align)
             self.notify("stop")
-            # By chance, which code cannot foresee: functions that are replaced during a call are still replaced now.
-            probed = deliver and os.urandom(1)[0] < INTEGRITY_PROBES_IN_256
-            seen = integrity_probe(self, self._channel, self._device) if probed else None
         finally:
             gc.enable()
         beside: dict[str, float] = {"minor_faults": timed.minor_faults / calls}
@@ -230,7 +226,6 @@ class Worker(Service):
             "beside": beside,
             "latencies_s": self._desk.latencies_s if self._desk is not None else [],
             "output": self.do_output() if deliver else None,
-            "integrity_probe": seen,
         }
 
     def do_observed_sample(self) -> Message:

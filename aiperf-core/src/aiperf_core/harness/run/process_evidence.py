@@ -1,14 +1,12 @@
 """Evidence of an implementation's process for the checks, and what the process says of itself."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from attrs import define, field
 
 from aiperf_core.harness.isolation.mapped_code import Mapped
 from aiperf_core.measurements import Census
-from aiperf_core.results.models import Sighting
-from aiperf_core.validity.checks.global_state import changes, integrity_changes, is_silent
+from aiperf_core.validity.checks.global_state import changes
 from aiperf_core.validity.checks.repeat_against_fresh import gains
 
 
@@ -23,7 +21,6 @@ class ProcessEvidence:
     declared_to_worker: what the benchmark declares in its process; None for a candidate.
     mapped: compiled code that its processes have mapped.
     census: its process between two calls.
-    delivered: samples that came with their output. integrity_probes: those of them that came with an integrity probe.
     """
 
     repeated_s: list[float] = field(factory=list)
@@ -35,8 +32,6 @@ class ProcessEvidence:
     declared_to_worker: dict[str, Any] | None = None
     mapped: Mapped | None = None
     census: list[Census] = field(factory=list)
-    delivered: int = 0
-    integrity_probes: int = 0
 
     def begin(self, state: dict[str, Any]) -> None:
         """Keep the first snapshot of a new process. Snapshots of an earlier process that changed something are kept."""
@@ -49,28 +44,10 @@ class ProcessEvidence:
         if not self._changed:
             self.state_after = state
 
-    def probed(self, probe: dict[str, Any] | None) -> Iterator[Sighting]:
-        """Changes of the harness's code in the process, by an integrity probe during a sample."""
-        self.delivered += 1
-        self.integrity_probes += probe is not None
-        if probe is not None:
-            for one in integrity_changes(self.state_begun or {}, probe):
-                yield Sighting(one.issue, one.message, one.evidence)
-
     @property
     def gains_by_repeating(self) -> bool:
         """Whether calls on repeated inputs are faster, if warm caches do not explain it."""
         return gains(self.repeated_s, self.fresh_s)
-
-    @property
-    def silence(self) -> Sighting | None:
-        """That fewer samples came with an integrity probe than chance allows; None where they did not."""
-        if not self.delivered or not is_silent(self.delivered, self.integrity_probes):
-            return None
-        probes = f"{self.integrity_probes} of {self.delivered}"
-        message = f"only {probes} samples had an integrity probe, too few to be chance"
-        evidence = {"samples": self.delivered, "probes": self.integrity_probes}
-        return Sighting("tamper.code_objects", message, evidence)
 
     @property
     def _changed(self) -> bool:

@@ -79,7 +79,7 @@ def _note_checks(one: Participant, assessment: Assessment, *, untrusted: bool = 
 
     A check that failed guards nothing. Untrusted code may have caused the failure, and its row becomes UNTRUSTED.
     """
-    checked = [silence] if (silence := one.process.silence) else []
+    checked = []
     for guard, how in assessment.failed.items():
         message = f"the check {guard!r} failed and guards nothing here: {how}"
         effects, evidence = always("invalid" if untrusted else "warning"), {"guard": guard}

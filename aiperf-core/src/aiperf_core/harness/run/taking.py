@@ -169,13 +169,9 @@ class SampleTaker:
             )
             answered = time.perf_counter()
             self.clockwork.messages_s += answered - asked - notices.bracket_s
-            told = answers.sample(answer)
-            probe = told["integrity_probe"]
-            if trust.delivers and "global_state" not in method.off and any(map(one.find, one.process.probed(probe))):
-                return None
             return {
-                **told,
-                **trust.from_outside(notices, asked, answered, probed=probe is not None),
+                **answers.sample(answer),
+                **trust.from_outside(notices, asked, answered),
                 "bracket_s": notices.bracket_s,
                 "answered_s": notices.fingerprinted(answered) - asked,
                 "stopped_s": None if stopped is None or continued is None else continued - stopped,

@@ -16,8 +16,7 @@ class Trusted:
     """The treatment of trusted code.
 
     own_values: whether each sample has values that no other implementation is given, and memory is cleared before it.
-    delivers: whether every sample delivers its output before it is known whether it is judged, and some by chance come
-        with an integrity probe of the process.
+    delivers: whether every sample delivers its output before it is known whether it is judged.
     observed: whether an observer outside of the processes times the samples.
     in_batches: whether the supervisor times calls in a row, by which a gain is confirmed.
     """
@@ -51,7 +50,7 @@ class Trusted:
         """Whether an uncounted sample counts, of which this is left when waiting is taken off."""
         return True
 
-    def from_outside(self, notices: Notices, asked: float, answered: float, *, probed: bool) -> dict[str, Any]:
+    def from_outside(self, notices: Notices, asked: float, answered: float) -> dict[str, Any]:
         """What the supervisor's clock says of the course of a sample: nothing, since other threads may be busy."""
         return {"begun_s": None, "replied_s": None}
 
@@ -89,9 +88,9 @@ class Untrusted(Trusted):
         """Where more would be taken off than there is, the sample says nothing."""
         return left_s >= 0
 
-    def from_outside(self, notices: Notices, asked: float, answered: float, *, probed: bool) -> dict[str, Any]:
+    def from_outside(self, notices: Notices, asked: float, answered: float) -> dict[str, Any]:
         """From the request to the start, and to the whole output."""
-        return {"begun_s": notices.begun_s(asked), "replied_s": None if probed else answered - asked}
+        return {"begun_s": notices.begun_s(asked), "replied_s": answered - asked}
 
 
 class Observed(Untrusted):

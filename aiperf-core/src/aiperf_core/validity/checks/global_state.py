@@ -4,7 +4,6 @@ The snapshots are claims of that process: a difference is proof, and no differen
 answer is in other processes.
 """
 
-import math
 from typing import Any
 
 from attrs import frozen
@@ -69,11 +68,6 @@ _COMPARED = ("precision", "denormals", "libraries", "compiler")
 _ORDER = {"ieee": 0, "highest": 0, "none": 0, "tf32": 1, "high": 1, "bf16": 2, "medium": 2}
 _ON_GPUS = ("cuda", "cudnn", "sdp", "NVIDIA", "TORCH_ALLOW_TF32")
 _NAMED = 4
-# So many of 256 samples of untrusted code come with an integrity probe: a snapshot of the harness's code while it is
-# timed.
-INTEGRITY_PROBES_IN_256 = 96
-# Chance gives so few probes in one run of a million.
-_NO_CHANCE = 1e-6
 
 
 @frozen
@@ -105,21 +99,6 @@ def look(evidence: Evidence) -> list[Seen] | NotObserved:
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
     """The differences between two snapshots that count."""
     return _counting(differences(before, after))
-
-
-def integrity_changes(before: dict[str, Any], probe: dict[str, Any]) -> list[Seen]:
-    """What code changed of the harness during a sample, by the snapshot before and an integrity probe."""
-    watched = {kind: before.get(kind, {}) for kind in ("harness", "objects")}
-    return _told(differences(watched, probe), "in the middle of a sample", ("before", "then"))
-
-
-def is_silent(samples: int, looks: int) -> bool:
-    """Whether fewer samples had an integrity probe than chance allows (by the binomial distribution)."""
-    share, least = INTEGRITY_PROBES_IN_256 / 256, 0.0
-    for count in range(looks + 1):
-        ways = math.lgamma(samples + 1) - math.lgamma(count + 1) - math.lgamma(samples - count + 1)
-        least += math.exp(ways + count * math.log(share) + (samples - count) * math.log(1 - share))
-    return least < _NO_CHANCE
 
 
 def _unlike_baseline(evidence: Evidence) -> list[Difference]:

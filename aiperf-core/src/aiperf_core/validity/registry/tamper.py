@@ -49,10 +49,9 @@ ISSUES = (
         happens="The code object of a function is replaced, so that comparing identities shows nothing.",
         guard="global_state",
         protection=(
-            "The code of the watched functions is compared, not only their identity. Those that decide anything are in "
-            "other processes anyway. Of untrusted code the harness's own functions and objects are looked at "
-            "in the "
-            "middle of samples too, which chance picks behind the call: what is put back before the end is seen."
+            "The code of the watched functions is compared, not only their identity: before the code is imported, "
+            "and after its last call. What is put back before the end is not seen: other processes compare the "
+            "outputs, and of untrusted code they time calls by clocks of their own."
         ),
         severity=ALWAYS,
     ),
