@@ -192,6 +192,20 @@ def test_only_the_newest_runs_and_no_link(tmp_path: Path) -> None:
     assert "outside" not in "".join(unpacked(file).values())
 
 
+def test_a_run_that_was_changed_after_its_end_is_named(tmp_path: Path) -> None:
+    for name in ("whole", "changed"):
+        bundle = Bundle.create_at(tmp_path / "runs" / name)
+        bundle.write_target(example.result())
+        bundle.write_manifest(evolve(example.manifest(), complete=True, exit_code=0))
+    target = bundle.target_path(example.result().target)
+    target.write_text(target.read_text().replace("memory", "mermory", 1))
+    result = run("--out", tmp_path / "out.tar", "--in", tmp_path / "runs")
+    assert result.exit_code == 0, result.stderr
+    assert "\nchanged after its run: changed: its figures are no evidence" in result.stdout
+    assert "changed after its run: whole" not in result.stdout
+    assert json.loads(unpacked(tmp_path / "out.tar")["aiperf-triage/about.json"])["changed"] == ["changed"]
+
+
 def test_a_doctor_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def hangs(*_: Any, **__: Any) -> None:
         raise subprocess.TimeoutExpired("doctor", 1)

@@ -15,7 +15,7 @@ from aiperf_core.stats.reproduce import Outcome, judge, outcome
 from aiperf_core.targets import InstalledTarget
 
 TARGET = "ch07.memory_access"
-REQUEST = RunRequest([RequestedTarget(TARGET, [], None, None, {})], "standard", "strict", 7.0, 11.0)
+REQUEST = RunRequest([RequestedTarget(TARGET, [], None, None, {})], "standard", "strict", 7.0, 11.0, min_samples=40)
 
 
 @pytest.fixture
@@ -96,6 +96,7 @@ def test_it_runs_what_the_bundle_records(then, plugins):
     options = found.resolved.each[TARGET]
     assert (options.device, options.size, options.params) == ("cuda", "cuda", {"n": 1 << 28})
     assert (options.tier, options.policy, options.budget_s, options.timeout_s) == ("quick", "strict", 7.0, 11.0)
+    assert options.min_samples == 40
     assert found.reproduces.path == str(then.bundle.path)
     assert found.reproduces.seal == then.bundle.manifest.hashes["manifest.json"]
     assert (found.missing, found.notes) == ({}, [])

@@ -21,7 +21,9 @@ from aiperf_analysis.advice.items import topics
 from aiperf_analysis.advice.redaction import Redactor, redactor
 from aiperf_core import atomic
 from aiperf_core.devices import environment
-from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.errors import AiperfError, BundleError, UsageError
+from aiperf_core.results import seal_check
+from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST, PLAIN
 from aiperf_core.results.listing import Run, Unreadable, bundles
 from aiperf_core.results.machine import machine, packages
@@ -41,11 +43,18 @@ _VARIABLES = re.compile(
 
 @frozen
 class Packed:
-    """What was written: the files of the archive with their sizes, what was removed, and what was left out."""
+    """What was written.
+
+    files: of the archive, with their sizes.
+    removed: how often each kind of secret and name was removed.
+    left_out: what is not in it, with the reason.
+    changed: the runs whose files do not agree with their seal. They are packed all the same.
+    """
 
     files: dict[str, int]
     removed: dict[str, int]
     left_out: dict[str, str]
+    changed: list[str]
 
 
 def check(path: Path) -> None:
@@ -70,6 +79,7 @@ def pack(path: Path, folder: Path, *, runs: int = RUNS, keep_names: bool = False
     newest = [one for one in listed if isinstance(one, Run)][:runs]
     hide = redactor((one.manifest.machine.hostname for one in newest), keep_names=keep_names)
     left_out = {hide.text(one.name): hide.text(one.problem) for one in listed if isinstance(one, Unreadable)}
+    changed = [hide.text(one.name) for one in newest if _is_changed(one.path)]
     contents: dict[str, bytes] = {}
     for name, document in _here(hide):
         contents[name] = _bytes(document)
@@ -87,6 +97,7 @@ def pack(path: Path, folder: Path, *, runs: int = RUNS, keep_names: bool = False
         "files": {name: len(data) for name, data in contents.items()},
         "removed": dict(+hide.removed),
         "left_out": left_out,
+        "changed": changed,
         "names": "kept" if keep_names else "removed",
     }
     contents = {"about.json": _bytes(about), **contents}
@@ -94,7 +105,7 @@ def pack(path: Path, folder: Path, *, runs: int = RUNS, keep_names: bool = False
         atomic.write(path, _archive(contents, compressed=not path.name.endswith(".tar")))
     except OSError as error:
         raise AiperfError(f"cannot write '{path}': {error.strerror or error}. Choose another --out.") from error
-    return Packed({name: len(data) for name, data in contents.items()}, dict(+hide.removed), left_out)
+    return Packed({name: len(data) for name, data in contents.items()}, dict(+hide.removed), left_out, changed)
 
 
 def _here(hide: Redactor) -> Iterator[tuple[str, Any]]:
@@ -140,6 +151,14 @@ def _documents(bundle: Path) -> Iterator[tuple[str, Path]]:
             yield f"{kind}/{file.name}", file
     for file in sorted((bundle / "profiles").glob("*/*/profile.json")):
         yield str(file.relative_to(bundle)), file
+
+
+def _is_changed(bundle: Path) -> bool:
+    """Whether the files of a bundle do not agree with its seal."""
+    try:
+        return not seal_check.check(Bundle(bundle)).holds
+    except (BundleError, OSError):  # a file that cannot be read is not what aiperf wrote
+        return True
 
 
 def _read(file: Path) -> Any:

@@ -36,7 +36,8 @@ def triage(out: Path, folder: Path, runs: int, keep_names: bool, as_json: bool) 
 
     It has the output of aiperf doctor, the machine and its settings, the environment variables that decide results,
     the answers of the checklist's probes, and the documents of the newest runs, without samples and logs. Secrets are
-    removed. Names of machines, users, home folders and GPUs are removed too, unless --keep-names is given.
+    removed. Names of machines, users, home folders and GPUs are removed too, unless --keep-names is given. A run whose
+    files were changed after it ended is packed, and named as such.
 
     An existing file is not overwritten (exit code 2).
 
@@ -58,5 +59,7 @@ def triage(out: Path, folder: Path, runs: int, keep_names: bool, as_json: bool) 
     click.echo(f"removed: {removed}")
     for name, reason in packed.left_out.items():
         click.echo(f"left out: {name}: {reason}")
+    for name in packed.changed:
+        click.echo(f"changed after its run: {name}: its figures are no evidence; see what differs with: aiperf recheck")
     click.echo(f"Read it before you send it: tar -xOf {out} | less")
     return ExitCode.OK

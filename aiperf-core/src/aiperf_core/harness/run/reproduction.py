@@ -1,6 +1,6 @@
 """Reproducing a bundle: a run with its implementations, sizes, device, tier and policy, and new seeds."""
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.harness.run import request
@@ -59,15 +59,12 @@ def plan(plugins: Plugins, address: Address, tier: str | None) -> Plan:
         except UsageError as error:
             missing[result.target] = _why_missing(plugins, manifest, result.target) or str(error)
             continue
-        each[result.target] = Options(
+        each[result.target] = evolve(
+            common,
             device=result.device,
             executor=result.executor,
             size=result.problem.size,
             params=dict(result.problem.params),
-            tier=common.tier,
-            policy=common.policy,
-            budget_s=common.budget_s,
-            timeout_s=common.timeout_s,
         )
     if not selections:
         raise UsageError(" ".join(missing.values()))
@@ -82,7 +79,13 @@ def _options(manifest: Manifest, results: list[TargetResult], tier: str | None) 
         return Options(tier=tier or then)
     # A budget belongs to its tier.
     budget_s = record.budget_s if tier in (None, then) else None
-    return Options(tier=tier or then, policy=record.policy, budget_s=budget_s, timeout_s=record.timeout_s)
+    return Options(
+        tier=tier or then,
+        policy=record.policy,
+        budget_s=budget_s,
+        min_samples=record.min_samples,
+        timeout_s=record.timeout_s,
+    )
 
 
 def _why_missing(plugins: Plugins, manifest: Manifest, target: str) -> str | None:
