@@ -31,7 +31,7 @@ from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.events import RunFinished, RunStarted, TargetStarted
 from aiperf_core.harness.run.bundle_run import Relay
 from aiperf_core.harness.run.from_python import Silent
-from aiperf_core.harness.run.options import TIERS, Options
+from aiperf_core.harness.run.options import TIERS, AtEnd, Options
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import Verdict
 from aiperf_core.stats.intervals import half_width
@@ -213,7 +213,8 @@ def main() -> int:
         parser.error("--runs and --budget must be above 0")
     try:
         if asked.report is None:
-            options = Options(device=asked.device, tier=asked.tier, budget_s=asked.budget, audit=False, energy=False)
+            at_end = AtEnd(audit=False, energy=False)
+            options = Options(device=asked.device, tier=asked.tier, budget_s=asked.budget, at_end=at_end)
             make_runs(options, asked.runs, asked.out)
         return report(read_lines(asked.report or asked.out), asked.runs)
     except AiperfError as error:

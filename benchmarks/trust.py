@@ -37,7 +37,7 @@ from attrs import frozen
 
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.run.from_python import Silent
-from aiperf_core.harness.run.options import TIERS, Options
+from aiperf_core.harness.run.options import TIERS, AtEnd, Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.harness.run.setup import Reporter
 from aiperf_core.measurements import Ceilings, Estimate
@@ -417,7 +417,8 @@ def main(command: list[str] | None = None) -> int:
     try:
         if asked.report:
             return report(merged(asked.report))
-        options = Options(device=asked.device, tier=asked.tier, budget_s=asked.budget, audit=False, energy=False)
+        at_end = AtEnd(audit=False, energy=False)
+        options = Options(device=asked.device, tier=asked.tier, budget_s=asked.budget, at_end=at_end)
         out = asked.out or Path(f"trust-{asked.device}.jsonl")
         make_runs(options, range(asked.first, asked.first + asked.runs), out, asked.keep_samples)
     except AiperfError as error:

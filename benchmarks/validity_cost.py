@@ -23,7 +23,8 @@ from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import TIERS, Options
-from aiperf_core.harness.run.planner import Plan, Planner
+from aiperf_core.harness.run.plan import Plan
+from aiperf_core.harness.run.planner import Planner
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import jsontext, structure
 from aiperf_core.results.machine import machine
@@ -62,7 +63,7 @@ class Cost:
 
 def measure(target: str, options: Options, runs: int) -> Cost:
     """Run a target with and without guards in turns. Raises `AiperfError` where a run is not to be had."""
-    bare = evolve(options, off=frozenset(LOOP + AFTER), audit=False)
+    bare = evolve(options, off=frozenset(LOOP + AFTER), at_end=evolve(options.at_end, audit=False))
     found: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
     with tempfile.TemporaryDirectory(prefix="aiperf-cost-") as folder, Planner(options, Path(folder)) as planner:
         plans, skipped = planner.plan(load_plugins().select([target]))

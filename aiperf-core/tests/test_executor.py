@@ -18,7 +18,7 @@ from aiperf_core.events import Progress
 from aiperf_core.executor import BUILT_IN, HERE, Executor, WorkerSpec, known_executor
 from aiperf_core.formats.candidate import CandidateSource
 from aiperf_core.harness.processes.child import ForkServer
-from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.options import Known, Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.quiet
 
 NICE = Executor("nice", "Subprocesses that yield", "nice_executor:Nice")
 REFUSING = Executor("refusing", "Nothing", "nice_executor:Refusing")
-KNOWN = {**BUILT_IN, "nice": NICE, "refusing": REFUSING}
+KNOWN = Known(executors={**BUILT_IN, "nice": NICE, "refusing": REFUSING})
 FOLDERS = (Path(__file__).parent / "nice", Path(__file__).parent / "harness" / "targets")
 
 
@@ -57,7 +57,7 @@ def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planner]:
 def attempt(planner: Planner, module: str, *names: str, executor: str | None) -> TargetResult | SkippedTarget:
     target = InstalledTarget(f"tests.{module}", module)
     planner.options = Options(
-        device="cpu", size="smoke", executor=executor, executors=KNOWN, budget_s=0.1, timeout_s=30.0, policy="lenient"
+        device="cpu", size="smoke", executor=executor, known=KNOWN, budget_s=0.1, timeout_s=30.0, policy="lenient"
     )
     plans, skipped = planner.plan([Selection(target, frozenset(names))])
     if skipped:
@@ -123,7 +123,7 @@ def test_ranks_and_single_processes_need_an_executor_that_fits(planner: Planner)
 
 
 def test_untrusted_code_stays_where_it_is_confined(planner: Planner) -> None:
-    planner.options = Options(executors=KNOWN, candidate=CandidateSource(Path("c.py"), "", "0", AIPERF))
+    planner.options = Options(known=KNOWN, candidate=CandidateSource(Path("c.py"), "", "0", AIPERF))
     with pytest.raises(UsageError) as caught:
         planner._unfit("nice", {})
     assert str(caught.value) == (

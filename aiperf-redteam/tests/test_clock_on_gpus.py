@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.options import AtEnd, Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.results.models import Row, Verdict
 from aiperf_core.stats import verdicts
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.proof]
 TARGET = InstalledTarget("redteam.judged", "aiperf_redteam.judged", "a damped iteration", devices=("cpu", "cuda"))
 REFUSED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
 # Neither the snapshots of the process nor CUPTI look at it, and nothing is beyond the speed of light.
-ALONE = {"off": frozenset({"global_state", "faster_than_light"}), "audit": False}
+ALONE = {"off": frozenset({"global_state", "faster_than_light"}), "at_end": AtEnd(audit=False)}
 
 SAME = """
 import torch

@@ -29,10 +29,11 @@ def probe(plugins: "Plugins", device: str | None, *, refresh: bool, stack: ExitS
     Raises UsageError for a device that is not here.
     """
     from aiperf_core.cli.measuring import scratch_planner
-    from aiperf_core.harness.run.options import Options
+    from aiperf_core.harness.run.options import Known, Options
     from aiperf_core.results.machine import machine, packages
 
-    planner = stack.enter_context(scratch_planner(Options(device=device, devices=plugins.known_devices)))
+    known = Known(devices=plugins.known_devices)
+    planner = stack.enter_context(scratch_planner(Options(device=device, known=known)))
     here = machine()
     chosen = [device] if device else ["cpu", *(["cuda"] if planner.hardware.gpus else [])]
     ceilings = {name: planner.all_ceilings(name, refresh)[0] for name in chosen}

@@ -141,7 +141,7 @@ class TargetItem(pytest.Item):
         from aiperf_core.target_check import TargetCheck
 
         measuring = self.conformance.measuring
-        known = measuring.planner.options.devices
+        known = measuring.planner.options.known.devices
         if self.device not in known:
             raise Wrong(f"no plugin provides the device {self.device!r}; known are {', '.join(sorted(known))}")
         if self.device not in measuring.devices:

@@ -22,8 +22,9 @@ from aiperf_core.described import TargetRef
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.fleet_check import fleet_conformance as fleet_conformance
 from aiperf_core.harness.run.from_python import Silent
-from aiperf_core.harness.run.options import Options
-from aiperf_core.harness.run.planner import Plan, Planner
+from aiperf_core.harness.run.options import Known, Options
+from aiperf_core.harness.run.plan import Plan
+from aiperf_core.harness.run.planner import Planner
 from aiperf_core.loading import load_benchmark
 from aiperf_core.observers import describe
 from aiperf_core.plugins import Plugins, load_plugins
@@ -88,7 +89,8 @@ class Measuring:
         os.environ.setdefault(_OMP_WAIT_POLICY, "passive")
         self._folder = tempfile.TemporaryDirectory(prefix="aiperf-test-")
         self._plugins = load_plugins()
-        self.planner = Planner(Options(devices=self._plugins.known_devices), Path(self._folder.name))
+        known = Known(devices=self._plugins.known_devices)
+        self.planner = Planner(Options(known=known), Path(self._folder.name))
 
     def __enter__(self) -> "Measuring":
         return self
@@ -120,7 +122,8 @@ class Measuring:
 
     def plan(self, selection: Selection, options: Options) -> tuple[list[Plan], list[SkippedTarget]]:
         """Decide device and sizes of a chosen target. Raises `UsageError` for options that it does not take."""
-        self.planner.options = evolve(options, devices=self._plugins.known_devices)
+        known = evolve(options.known, devices=self._plugins.known_devices)
+        self.planner.options = evolve(options, known=known)
         return self.planner.plan([selection])
 
     def run(self, plan: Plan) -> TargetResult | SkippedTarget:
@@ -134,7 +137,7 @@ class Measuring:
 
     def device(self, name: str) -> dict[str, str]:
         """A device as the processes of a planner are told of it."""
-        return asdict(self.planner.options.devices[name])
+        return asdict(self.planner.options.known.devices[name])
 
     def _log_path(self, target: str, name: str) -> Path:
         return Path(self._folder.name) / f"{target}.{name}.log"

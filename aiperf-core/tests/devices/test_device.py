@@ -19,7 +19,7 @@ from aiperf_core.devices.device import BUILT_IN, CPU, Device, DeviceKind, Found,
 from aiperf_core.devices.discovery import of_plugins
 from aiperf_core.errors import AiperfError, SkipError, UsageError
 from aiperf_core.formats.candidate import CandidateSource
-from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.options import Known, Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.targets import Selection
@@ -142,7 +142,7 @@ def plugins(site: Path, monkeypatch: pytest.MonkeyPatch) -> Plugins:
 def planner(plugins: Plugins, tmp_path: Path) -> Planner:
     """A planner that has already looked for devices."""
     planner = Planner.__new__(Planner)
-    planner.options, planner.log_folder = Options(devices=plugins.known_devices), tmp_path
+    planner.options, planner.log_folder = Options(known=Known(devices=plugins.known_devices)), tmp_path
     planner._kinds, planner._ceilings = {}, {}
     planner._probed = {
         "cuda": "the tests hide it",
@@ -195,7 +195,7 @@ def test_a_device_without_ceilings_has_no_page_and_costs_no_process(planner: Pla
 
 def test_untrusted_code_is_not_judged_where_nothing_confines_it(planner: Planner, plugins: Plugins) -> None:
     source = CandidateSource(Path("c.py"), "", "0", AIPERF)
-    planner.options = Options(devices=plugins.known_devices, candidate=source)
+    planner.options = Options(known=Known(devices=plugins.known_devices), candidate=source)
     with pytest.raises(UsageError) as caught:
         planned(planner, plugins, "toy", n=8)
     assert str(caught.value) == (

@@ -30,7 +30,7 @@ GPU_ONLY = {
 # Fields that may have one value in all of these runs: the code that reads or decides it, by file.
 ONE_VALUE_HERE = {
     "Evidence.device": ("harness/run/recording.py", "device=setup.device.name"),
-    "Evidence.clock": ("harness/run/setup.py", 'return self.described.clock if self.kind.clock else "wall"'),
+    "Evidence.clock": ("harness/run/setup.py", 'return self.plan.described.clock if self.kind.clock else "wall"'),
     # They differ only where the fork server loads a library between two runs.
     "Evidence.libraries": (
         "harness/isolation/mapped_code.py",

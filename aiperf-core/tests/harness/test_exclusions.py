@@ -19,7 +19,7 @@ from aiperf_core.described import DescribedImplementation
 from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.ranks.rank_group import RankGroup
 from aiperf_core.harness.run import options
-from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.options import Known, Options, StoppingRule
 from aiperf_core.harness.run.participant import Pace, Participant
 from aiperf_core.harness.run.sampler import Sampler
 from aiperf_core.harness.run.taking import Method, SampleTaker, Seeds
@@ -127,7 +127,7 @@ def test_every_timed_sample_is_kept_and_scored() -> None:
 
 
 def test_a_slow_call_stays_among_the_samples(measure: Measure) -> None:
-    row = measure("recompiling", budget_s=1.0, width=1e-9).rows[1]
+    row = measure("recompiling", budget_s=1.0, stopping=StoppingRule(width=1e-9)).rows[1]
     times = [time for time in row.samples.wall_s if time is not None]
     assert row.verdict is not Verdict.FAILED, row.reason
     # One sample in five, whatever samples that are not counted take of them.
@@ -143,7 +143,8 @@ def test_the_speedup_is_a_ratio_of_medians_whatever_is_chosen(goal: str, floor: 
     speedup = scored(implementations, goal, floor)[1].speedup
     assert speedup is not None
     assert speedup.value == pytest.approx(np.median(times[0]) / np.median(times[1]))
-    assert not {"statistic", "percentile", "quantile", "estimator"} & {one.name for one in attrs.fields(Options)}
+    chosen = {one.name for record in (Options, StoppingRule) for one in attrs.fields(record)}
+    assert not {"statistic", "percentile", "quantile", "estimator"} & chosen
 
 
 # --- data, limits, checks
@@ -168,7 +169,7 @@ def test_the_ranks_of_both_sides_map_the_same_shards(measure: Measure, monkeypat
 
 def test_code_of_a_target_cannot_move_limits(measure: Measure) -> None:
     before = dict(options.TIERS)
-    result = measure("moving_limits", timeout_s=2.0, budget_s=0.5, width=1e-9)
+    result = measure("moving_limits", timeout_s=2.0, budget_s=0.5, stopping=StoppingRule(width=1e-9))
     assert "moving_limits" not in sys.modules, "the supervisor imports no code of a target"
     assert before == options.TIERS
     baseline, twice, endless = result.rows
@@ -178,6 +179,8 @@ def test_code_of_a_target_cannot_move_limits(measure: Measure) -> None:
     assert "2 s" in str(endless.reason)
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         Options().timeout_s = 1e9  # type: ignore[misc]
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        Options().stopping.width = 1e9  # type: ignore[misc]
 
 
 CANDIDATE = """
@@ -199,7 +202,7 @@ def test_a_check_that_raises_is_a_finding_of_the_row(measure: Measure, tmp_path:
     file.write_text(CANDIDATE)
     more: dict[str, Any] = {} if trusted else {"candidate": check_candidate(file, AIPERF)}
     # On a busy machine others would be first to refuse a candidate.
-    more |= {"off": frozenset({"clocks_agree", "process_census"}), "checks": (Check("fragile", fragile),)}
+    more |= {"off": frozenset({"clocks_agree", "process_census"}), "known": Known(checks=(Check("fragile", fragile),))}
     result = measure("aiperf_core.practice.sum_rows", size="smoke", **more)
     row = result.rows[1]
     message = "the check 'fragile' failed and guards nothing here: KeyError: 'what it expected'"

@@ -15,8 +15,8 @@ from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
-from aiperf_core.harness.run.planner import Plan, Planner
-from aiperf_core.harness.run.setup import CANDIDATE
+from aiperf_core.harness.run.plan import CANDIDATE, Plan
+from aiperf_core.harness.run.planner import Planner
 from aiperf_core.measurements import Estimate
 from aiperf_core.requirements import Hardware
 from aiperf_core.results import example
@@ -189,7 +189,7 @@ def test_an_attack_that_gains_without_its_guard_and_is_seen_with_it_is_found():
         tier="quick",
     )
     assert [one.off for one in planner.runs] == [BESIDE | {"referee"}, BESIDE]
-    assert {(one.device, one.tier, one.energy) for one in planner.runs} == {("cpu", "quick", False)}
+    assert {(one.device, one.tier, one.at_end.energy) for one in planner.runs} == {("cpu", "quick", False)}
     assert planner.lights == [False, False]
 
 

@@ -27,10 +27,10 @@ def ceilings(plugins: Plugins, device: str | None, refresh: bool, as_json: bool)
     change. Results are compared with them: a result above the speed of light is INVALID.
     """
     from aiperf_core.cli.screen import consoles
-    from aiperf_core.harness.run.options import Options
+    from aiperf_core.harness.run.options import Known, Options
 
     out, err = consoles()
-    options = Options(device=device, devices=plugins.known_devices)
+    options = Options(device=device, known=Known(devices=plugins.known_devices))
     with ExitStack() as stack, scratch_planner(options) as planner:
         found, kept = planner.all_ceilings(device, refresh, _progress(err, stack))
     _print(out, err, found, kept, as_json)

@@ -100,10 +100,10 @@ def declarations(
 ) -> "tuple[list[tuple[InstalledTarget, Described]], list[str]]":
     """The targets with their declarations, and the reasons why others cannot be used."""
     from aiperf_core.described import Described
-    from aiperf_core.harness.run.options import Options
+    from aiperf_core.harness.run.options import Known, Options
 
     usable, unusable = [], []
-    with scratch_planner(Options(devices=plugins.known_devices)) as planner:
+    with scratch_planner(Options(known=Known(devices=plugins.known_devices))) as planner:
         for target, found in zip(targets, planner.describe(targets), strict=True):
             if isinstance(found, Described):
                 usable.append((target, found))

@@ -88,23 +88,25 @@ def judge(
     server = server_ahead()
     if watch or socket is not None:
         from aiperf_core.cli.judging import Judging
+        from aiperf_core.harness.run.options import Overrides
 
         accepted = _tolerance(tolerance, tolerance_reason)
         selection, baseline = _selection(plugins, target, kind)
-        judging = Judging(server, plugins, selection, baseline, kind, accepted, measuring)
+        judging = Judging(server, plugins, selection, kind, Overrides(baseline=baseline, tolerance=accepted), measuring)
         return judging.serve(socket) if socket is not None else judging.watch(candidate or Path())
     assert candidate is not None
     from aiperf_core.cli.resuming import execute
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.formats.candidate import check_candidate
     from aiperf_core.harness.run.bundle_run import BundleRun
+    from aiperf_core.harness.run.options import Overrides
     from aiperf_core.validity import quarantine
 
     accepted = _tolerance(tolerance, tolerance_reason)
     selection, baseline = _selection(plugins, target, kind)
     source = check_candidate(candidate, kind, plugins.known_formats)
     quarantine.refuse_known(source)
-    options = measuring.options(candidate=source, baseline=baseline, tolerance=accepted)
+    options = measuring.options(candidate=source, overrides=Overrides(baseline=baseline, tolerance=accepted))
     screen, err = consoles()
     view = RunView(err, quiet=measuring.quiet)
     planned = BundleRun(

@@ -17,15 +17,14 @@ from aiperf_core.cli.watching import Files, Watch
 from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.bundle_run import BundleRun
-from aiperf_core.harness.run.options import Options
-from aiperf_core.harness.run.setup import CANDIDATE
+from aiperf_core.harness.run.options import Options, Overrides
+from aiperf_core.harness.run.plan import CANDIDATE
 from aiperf_core.harness.run.warm import WarmRuns
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.results import structure
 from aiperf_core.results.models import SkippedTarget
 from aiperf_core.targets import Selection
-from aiperf_core.tolerance import Tolerance
 from aiperf_core.validity import quarantine
 
 if TYPE_CHECKING:
@@ -39,16 +38,15 @@ class Judging:
     server: ForkServer
     plugins: Plugins
     selection: Selection
-    baseline: str | None
     format: Format
-    tolerance: Tolerance | None
+    overrides: Overrides
     measuring: Measuring
 
     def _options(self, candidate: Path) -> Options:
         """The options for a candidate's file. Raises `UsageError` and `QuarantineError`."""
         source = check_candidate(candidate, self.format, self.plugins.known_formats)
         quarantine.refuse_known(source)
-        options = self.measuring.options(candidate=source, baseline=self.baseline, tolerance=self.tolerance)
+        options = self.measuring.options(candidate=source, overrides=self.overrides)
         return evolve(options, budget_s=self.measuring.budget or BUDGET_S)
 
     def watch(self, candidate: Path) -> int:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
     from aiperf_core.described import DescribedImplementation
     from aiperf_core.devices.device import Device
-    from aiperf_core.harness.run.planner import Plan, Planner
+    from aiperf_core.harness.run.plan import Plan
+    from aiperf_core.harness.run.planner import Planner
     from aiperf_core.targets import Selection
 
 TIMEOUT_S = 300.0
@@ -102,17 +103,18 @@ def _exit_code(results: list[Linted]) -> ExitCode:
 
 
 def _lint_all(
-    selections: "tuple[Selection, ...]", device: str | None, size: str, known: "dict[str, Device]"
+    selections: "tuple[Selection, ...]", device: str | None, size: str, devices: "dict[str, Device]"
 ) -> Iterator[Linted]:
-    from aiperf_core.harness.run.options import Options
+    from aiperf_core.harness.run.options import Known, Options
 
-    with scratch_planner(Options(device=device, devices=known, size=size)) as planner:
+    known = Known(devices=devices)
+    with scratch_planner(Options(device=device, known=known, size=size)) as planner:
         for selection in selections:
             # A plugin's device only if the target supports it, or if it was given.
             useful = {"cpu", "cuda", *selection.target.devices}
-            here = (name for name in sorted(known) if name in useful and planner.absent(name) is None)
+            here = (name for name in sorted(devices) if name in useful and planner.absent(name) is None)
             for name in [device] if device else here:
-                planner.options = Options(device=name, devices=known, size=size)
+                planner.options = Options(device=name, known=known, size=size)
                 yield _lint_target(planner, selection, name)
 
 
@@ -174,7 +176,7 @@ def _ask(planner: "Planner", plan: "Plan", do: str, **arguments: Any) -> Any:
     target = plan.selection.target
     child = planner.spawn("linter", f"{do}-{target.name}-{plan.device}")
     try:
-        device = asdict(planner.options.devices[plan.device])
+        device = asdict(planner.options.known.devices[plan.device])
         request = {"target": {"name": target.name, "module": target.module}, "device": device}
         return child.ask(do, timeout=TIMEOUT_S, **{**request, "params": plan.params, **arguments})
     finally:

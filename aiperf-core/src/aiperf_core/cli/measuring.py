@@ -180,7 +180,7 @@ class Measuring:
 
     def options(self, **more: Any) -> "Options":
         """The options of the run, with those that only one command has."""
-        from aiperf_core.harness.run.options import Options
+        from aiperf_core.harness.run.options import Options, StoppingRule
 
         return Options(
             device=self.device,
@@ -188,8 +188,7 @@ class Measuring:
             tier=self.tier,
             policy=self.policy,
             budget_s=self.budget,
-            min_samples=self.min_samples or 0,
-            until_decided=self.until_decided,
+            stopping=StoppingRule(until_decided=self.until_decided, min_samples=self.min_samples or 0),
             timeout_s=self.timeout,
             **more,
         )

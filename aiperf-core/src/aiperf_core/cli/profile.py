@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.options import Options
-    from aiperf_core.harness.run.planner import Plan, Planner
+    from aiperf_core.harness.run.plan import Plan
+    from aiperf_core.harness.run.planner import Planner
     from aiperf_core.profiling.models import NotProfiled, Profile
     from aiperf_core.requirements import Hardware
     from aiperf_core.results.models import SkippedTarget
@@ -72,13 +73,14 @@ def profile(
       aiperf profile ch07.memory_access --tool ncu --out profiles
     """
     from aiperf_core.cli.screen import consoles
-    from aiperf_core.harness.run.options import Options
+    from aiperf_core.harness.run.options import Known, Options
     from aiperf_core.profiling import passes, store
 
     patterns = patterns_or_all(patterns, only)
     chosen, selections = passes.choose(plugins, tool, metrics), plugins.select(patterns, only)
     screen, err = consoles()
-    options = Options(device=device, size=size, params=sizes_of(sizes), devices=plugins.known_devices)
+    known = Known(devices=plugins.known_devices)
+    options = Options(device=device, known=known, size=size, params=sizes_of(sizes))
     plans, skipped = _plan(selections, options)
     root = store.new_folder(out, plans[0][0].name if len(plans) == 1 else "-".join(patterns))
     every: list[Profile | NotProfiled] = []

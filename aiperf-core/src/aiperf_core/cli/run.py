@@ -146,6 +146,7 @@ def run(
     from aiperf_core.cli.resuming import execute
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.run.bundle_run import BundleRun
+    from aiperf_core.harness.run.options import Known
 
     screen, err = consoles()
     progress = RunView(err, quiet=measuring.quiet)
@@ -160,7 +161,7 @@ def run(
         patterns = patterns_or_all(patterns, only)
         options = measuring.options(executor=executor, params=fixed(axes))
         if joined is not None:
-            options = evolve(options, executors=plugins.known_executors)
+            options = evolve(options, known=Known(executors=plugins.known_executors))
         chosen = _selections(plugins, patterns, only, variants)
         selections = [evolve(one, point=point) for one in chosen for point in swept or [()]]
         name = "-".join(patterns)

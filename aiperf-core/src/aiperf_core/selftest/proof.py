@@ -16,7 +16,7 @@ from attrs import define, evolve, field
 
 from aiperf_core.errors import BundleError
 from aiperf_core.harness.processes.child import ChildError
-from aiperf_core.harness.run.planner import Plan
+from aiperf_core.harness.run.plan import Plan
 from aiperf_core.harness.run.setup import Reporter
 from aiperf_core.results.models import Verdict
 from aiperf_core.selftest import kept_cache, recording

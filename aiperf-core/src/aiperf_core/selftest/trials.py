@@ -19,9 +19,10 @@ from aiperf_core.devices.probe import nvidia
 from aiperf_core.errors import UsageError
 from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.processes.child import ChildError
-from aiperf_core.harness.run.options import Options
-from aiperf_core.harness.run.planner import Plan, Planner
-from aiperf_core.harness.run.setup import CANDIDATE, Reporter
+from aiperf_core.harness.run.options import AtEnd, Known, Options
+from aiperf_core.harness.run.plan import CANDIDATE, Plan
+from aiperf_core.harness.run.planner import Planner
+from aiperf_core.harness.run.setup import Reporter
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Row, SkippedTarget, Verdict
@@ -71,7 +72,7 @@ class ProofPlanner(Planner):
                 "lint",
                 timeout=LINT_TIMEOUT_S,
                 target={"name": target.name, "module": target.module},
-                device=asdict(self.options.devices[plan.device]),
+                device=asdict(self.options.known.devices[plan.device]),
                 params=described.presets["smoke"],
                 listed={"goal": described.goal, "devices": sorted({one.device for one in described.implementations})},
             )
@@ -108,7 +109,7 @@ class Trials:
     """Runs of cases, in one planner.
 
     logs: the folder for what processes print. device: the only one to use; None takes every one that is here. checks,
-    severities: of plugins, as in `Options`.
+    severities: of plugins, as in `Known`.
     """
 
     planner: ProofPlanner
@@ -159,11 +160,10 @@ class Trials:
             device=case.device,
             tier=tier,
             budget_s=budget_s,
-            energy=False,
+            at_end=AtEnd(energy=False),
             off=off,
             candidate=source,
-            checks=self.checks,
-            severities=self.severities,
+            known=Known(checks=self.checks, severities=self.severities),
         )
 
     def lacking(self, issue: Issue, case: Case) -> str:

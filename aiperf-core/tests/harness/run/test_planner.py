@@ -11,6 +11,7 @@ from aiperf_core.harness.processes import child
 from aiperf_core.harness.run import extra_samples, sampler
 from aiperf_core.harness.run.conditions import Conditions
 from aiperf_core.harness.run.from_python import Silent
+from aiperf_core.harness.run.options import StoppingRule
 from aiperf_core.harness.run.progress import Progress
 from aiperf_core.measurements import DeviceState
 from aiperf_core.results.exit_codes import exit_code
@@ -197,7 +198,7 @@ def test_what_a_process_changed_in_an_earlier_round_counts(measure: Measure) -> 
 
 
 def test_at_least_so_many_samples_are_taken_of_each(measure: Measure) -> None:
-    few, many = measure("features", "scaled"), measure("features", "scaled", min_samples=150)
+    few, many = measure("features", "scaled"), measure("features", "scaled", stopping=StoppingRule(min_samples=150))
     assert all(len(row.samples.step) < 150 for row in few.rows)
     assert all(len(row.samples.step) >= 150 for row in many.rows)
     assert many.stopped in ("sampling budget spent", "intervals narrow enough")
@@ -243,7 +244,7 @@ def test_a_run_says_how_long_the_next_takes(
     assert blocks == sorted(blocks)
     assert blocks[0] == 0 < blocks[-1]
     assert {one.rounds for one in states} == {shared_planner.options.rounds}
-    assert {one.wanted for one in states} == {shared_planner.options.width}
+    assert {one.wanted for one in states} == {shared_planner.options.stopping.width}
     last = states[-1]
     assert last.round == last.rounds
     assert (last.clock_hz, last.temperature_c, last.throttled) == (2e9, 50.0, ("cpu_quota",))

@@ -89,12 +89,12 @@ class Bench:
         """
         setup = self.setup
         rng = setup.trust.rng(setup.seed)
-        self.participants = [_participant(setup, one) for one in setup.implementations()]
+        self.participants = [_participant(setup, one) for one in setup.plan.implementations(setup.options)]
         if setup.options.controls:
             self.participants.append(_control(self.participants[0]))
         judge = self._start_judge(rng)
         self._judge = judge.child
-        if setup.trust.observed and has_processor(setup.described.threads):
+        if setup.trust.observed and has_processor(setup.plan.described.threads):
             self._observer = setup.server.spawn("observer", "observer", setup.log_path("observer"))
         self.workers.spawn(self.active)
         self.facts = environment.facts(setup.device.name)  # while the others are busy
@@ -145,17 +145,17 @@ class Bench:
 
     def _start_judge(self, rng: random.Random) -> JudgeProcess:
         """The judge that was started ahead for this run, or a new one."""
-        setup = self.setup
+        setup, tolerance = self.setup, self.setup.options.overrides.tolerance
         request = {
-            "target": asdict(setup.target),
+            "target": asdict(setup.plan.ref),
             "device": asdict(setup.device),
-            "params": setup.params,
+            "params": setup.plan.params,
             "off": sorted(setup.options.off),
-            "tolerance": asdict(setup.options.tolerance) if setup.options.tolerance else None,
-            "flush_bound": asdict(setup.flush_bound) if setup.flush_bound else None,
+            "tolerance": asdict(tolerance) if tolerance else None,
+            "flush_bound": asdict(setup.machine.flush_bound) if setup.machine.flush_bound else None,
         }
         if setup.next_judge is not None and setup.untrusted and not setup.foreign:
-            sources = setup.described, setup.sources
+            sources = setup.plan.described, setup.sources
             ready = setup.next_judge.take(request, sources)
             setup.next_judge.note(request, sources)
             if ready is not None:
@@ -165,7 +165,7 @@ class Bench:
         return JudgeProcess.start(setup.server, setup.log_path("judge"), request, rng, memory_limit_bytes=limit)
 
     def _collect_opened(self, judge: JudgeProcess) -> dict[str, Any]:
-        setup = self.setup
+        setup, plan = self.setup, self.setup.plan
         try:
             timeout = setup.options.timeout_s * (COMPILING if setup.foreign else 1)
             return judge.opened(timeout, setup.log_path("judge"))
@@ -174,24 +174,24 @@ class Bench:
             text = str(error)
             if error.kind == "skip":
                 raise SkipError(text) from None
-            reference = reference_of(setup.target.module)
+            reference = reference_of(plan.ref.module)
             if reference and (error.kind == "memory" or "SIGKILL" in text):
                 raise AiperfError(
                     f"{reference.path}: the reference, its inputs and its weights need more memory than the judge may "
                     f"take: {text}. Use smaller sizes, or a machine with more memory."
                 ) from None
-            sizes = ", ".join(f"{name}={value:g}" for name, value in setup.params.items())
-            named = setup.target.name in text or (setup.foreign and error.kind == "mistake")
-            where = "" if named else f"{setup.target.name!r} could not be set up at {sizes or 'its only size'}: "
+            sizes = ", ".join(f"{name}={value:g}" for name, value in plan.params.items())
+            named = plan.name in text or (setup.foreign and error.kind == "mistake")
+            where = "" if named else f"{plan.name!r} could not be set up at {sizes or 'its only size'}: "
             hint = " Try smaller sizes with --set." if error.kind == "memory" else ""
             raise AiperfError(f"{where}{text}{hint}") from None
 
     def _sampling(self, judge: Child, rng: random.Random, first_seed: int) -> Sampler:
         """Decide how samples are taken."""
-        setup = self.setup
+        setup, described = self.setup, self.setup.plan.described
         for one in self.participants:
-            one.recorder.deferred = setup.described.deferred
-            one.recorder.deadline_s = setup.params["deadline_s"] if setup.described.served else None
+            one.recorder.deferred = described.deferred
+            one.recorder.deadline_s = setup.plan.params["deadline_s"] if described.served else None
         method = Method(
             clock=setup.clock,
             clocks=self._clocks(),
@@ -206,7 +206,7 @@ class Bench:
         seeds = Seeds(rng, first_seed, setup.options.off)
         if setup.trust.observed:
             taker: SampleTaker = ObservedTaker(
-                judge, method, seeds, observer=self._observer, free=free_processors(setup.described.threads)
+                judge, method, seeds, observer=self._observer, free=free_processors(described.threads)
             )
         else:
             taker = SampleTaker(judge, method, seeds)
@@ -218,7 +218,7 @@ class Bench:
             return Clocks()
         if self.setup.kind.clock is None:
             return Clocks({"wall": self.opened["clock_cost_s"]})
-        ceilings = self.setup.ceilings(False)
+        ceilings = self.setup.machine.ceilings(False)
         cost_s, step_s = (ceilings.event_overhead_s, ceilings.event_step_s) if ceilings else (None, None)
         return Clocks({"device": cost_s} if cost_s else {}, {"device": step_s} if step_s else {})
 
@@ -230,7 +230,7 @@ class Bench:
 
 
 def _participant(setup: Setup, declared: DescribedImplementation) -> Participant:
-    policy = Policy(setup.options.policy, {**setup.options.severities, **Policy().severities})
+    policy = Policy(setup.options.policy, {**setup.options.known.severities, **Policy().severities})
     one = Participant(declared, declared.name, policy)
     not_observed: dict[str, str] = {}
     if not setup.kind.shares_memory:
@@ -238,7 +238,7 @@ def _participant(setup: Setup, declared: DescribedImplementation) -> Participant
     if not setup.kind.has_ceilings:
         not_observed["faster_than_light"] = f"nothing is known of what {setup.device.name!r} reaches"
     one.recorder.note(not_observed=not_observed)
-    reason = next(filter(None, (lacking(text, setup.hardware) for text in declared.requires)), None)
+    reason = next(filter(None, (lacking(text, setup.machine.hardware) for text in declared.requires)), None)
     if reason:
         one.stop(Verdict.SKIPPED, reason)
     return one

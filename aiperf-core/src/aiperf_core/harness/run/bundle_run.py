@@ -13,8 +13,9 @@ from aiperf_core.errors import UsageError
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run import request
-from aiperf_core.harness.run.options import Options
-from aiperf_core.harness.run.planner import Plan, Planner, RunReporter
+from aiperf_core.harness.run.options import Known, Options
+from aiperf_core.harness.run.plan import Plan
+from aiperf_core.harness.run.planner import Planner, RunReporter
 from aiperf_core.manifest import new_manifest
 from aiperf_core.measurements import Ceilings
 from aiperf_core.plugins import Plugins
@@ -172,13 +173,13 @@ class BundleRun:
 
     def _with_plugins(self, options: Options) -> Options:
         """The options, with the checks, devices and executors of plugins."""
-        return evolve(
-            options,
-            checks=tuple(one.record for one in self.plugins.checks),
-            severities={one.record.id: one.record.severity for one in self.plugins.issues.values()},
+        known = Known(
             devices=self.plugins.known_devices,
             executors=self.plugins.known_executors,
+            checks=tuple(one.record for one in self.plugins.checks),
+            severities={one.record.id: one.record.severity for one in self.plugins.issues.values()},
         )
+        return evolve(options, known=known)
 
     def _options_of(self, target: str) -> Options:
         return self._with_plugins(self.each.get(target, self.options))

@@ -33,7 +33,7 @@ class Censuses:
             time.sleep(WATCH_S)
         for one, monitor in looked_at:
             seen, nvml = monitor.between_calls(), self.telemetry.nvml
-            if self.setup.described.files:  # where reading pages from disk is the work
+            if self.setup.plan.described.files:  # where reading pages from disk is the work
                 seen = evolve(seen, major_faults=None)
             one.process.census.append(evolve(seen, gpus=monitor.gpus(nvml)) if nvml else seen)
 

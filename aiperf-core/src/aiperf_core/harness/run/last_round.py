@@ -49,7 +49,7 @@ class LastRound:
         """Look at all that are active: at a candidate with CUPTI too, and with controls at the rest."""
         options, baseline = self.setup.options, self.implementations[0]
         suspect = options.controls or self.setup.untrusted
-        if self.setup.world_size:
+        if self.setup.plan.world_size:
             self._note_communication()
         if options.controls and self.setup.cold:
             self._probe_flush()
@@ -62,12 +62,12 @@ class LastRound:
         for one in variants if self.setup.in_batches and baseline.active else ():
             self.tell("verification: calls in a row", one)
             Batches(self.sampler.taker).take(baseline, one)
-        if self.setup.kind.audited and options.audit and suspect:
+        if self.setup.kind.audited and options.at_end.audit and suspect:
             self._audit()
-        if self.setup.world_size:
+        if self.setup.plan.world_size:
             for one in self._active:
                 one.recorder.note(no_energy="not measured for several ranks")
-        elif options.controls and options.energy:
+        elif options.controls and options.at_end.energy:
             self._measure_energy()
 
     def suspicion(self, one: Participant) -> clock_agreement.Suspicion | None:
@@ -164,7 +164,7 @@ class LastRound:
             self.tell("verification: audit", one)
             calls, flush = clock_agreement.AUDITED_CALLS, self.setup.cold
             answer = one.worker.ask("audit", timeout=timeout, calls=calls, flush=flush)
-            if self.setup.world_size:
+            if self.setup.plan.world_size:
                 one.recorder.ranks.audits = [answers.audit(each) for each in answer]
                 audit = clock_agreement.slowest(one.recorder.ranks.audits)
             else:

@@ -80,7 +80,7 @@ class Machine:
         """Raise `UsageError` for a requested device that is unknown or not here."""
         if device is None:
             return
-        known_device(device, self.options.devices)
+        known_device(device, self.options.known.devices)
         absent = self.absent(device)
         if absent is not None:
             raise UsageError(
@@ -92,7 +92,7 @@ class Machine:
         """The kind of a device. Raises `UsageError` for a device that is unknown or cannot be loaded."""
         if device not in self._kinds:
             try:
-                self._kinds[device] = known_device(device, self.options.devices).resolve()
+                self._kinds[device] = known_device(device, self.options.known.devices).resolve()
             except SkipError as error:
                 raise UsageError(f"The device {device!r} cannot be used: {error}.") from error
         return self._kinds[device]
@@ -101,7 +101,7 @@ class Machine:
         """The executor of that name. Raises `UsageError` for one that is unknown or cannot be loaded."""
         if name not in self._executors:
             try:
-                self._executors[name] = known_executor(name, self.options.executors).resolve(self._server)
+                self._executors[name] = known_executor(name, self.options.known.executors).resolve(self._server)
             except SkipError as error:
                 raise UsageError(f"The executor {name!r} cannot be used: {error}.") from error
         return self._executors[name]
@@ -109,7 +109,7 @@ class Machine:
     @property
     def devices(self) -> tuple[str, ...]:
         """The names of the devices that are here, sorted."""
-        return tuple(name for name in sorted(self.options.devices) if self.absent(name) is None)
+        return tuple(name for name in sorted(self.options.known.devices) if self.absent(name) is None)
 
     def absent(self, device: str) -> str | None:
         """Why there is no device of that name here; None where there is one."""
@@ -144,7 +144,7 @@ class Machine:
         if device not in self._probed and device not in self._probing:
             prober = self._probing[device] = self.spawn("prober", f"prober-{device}")
             with contextlib.suppress(ChildError):  # `_probe` gets it too
-                prober.post("probe", device=asdict({**self.options.devices, CUDA.name: CUDA}[device]))
+                prober.post("probe", device=asdict({**self.options.known.devices, CUDA.name: CUDA}[device]))
 
     @property
     def hardware(self) -> Hardware:
@@ -312,7 +312,7 @@ class Machine:
     def _ask_prober(self, do: str, name: str, device: str, **arguments: Any) -> Any:
         """What a prober of that name measures of a device. Raises `ChildError`."""
         with self._probers(name) as (prober,):
-            told = asdict(self.options.devices[device])
+            told = asdict(self.options.known.devices[device])
             return prober.ask(do, timeout=_CEILINGS_TIMEOUT_S, device=told, **arguments)
 
     def _ask_ranks(self, do: str, ranks: int, **arguments: Any) -> Any:

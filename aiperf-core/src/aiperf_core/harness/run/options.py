@@ -43,63 +43,102 @@ TIERS = {
 
 
 @frozen(kw_only=True)
+class Known:
+    """The devices, executors and checks that a run knows, with those of plugins.
+
+    devices: all devices, by name.
+    executors: all executors, by name.
+    checks: the checks of plugins, beside the core's.
+    severities: severities of plugins' issues, by id.
+    """
+
+    devices: Mapping[str, Device] = field(factory=lambda: BUILT_IN)
+    executors: Mapping[str, Executor] = field(factory=lambda: EXECUTORS)
+    checks: tuple[Check, ...] = ()
+    severities: Mapping[str, Severity] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class StoppingRule:
+    """When the sampling of a target may end before its budget, and when it must go on.
+
+    width: sampling may stop when the relative half-width of every speedup's interval is below this.
+    floor: the smallest relative difference that matters in practice; verdicts depend on it.
+    until_decided: whether sampling goes on until the interval of every speedup allows a verdict, for at most
+        `LONGEST_S` in all rounds.
+    min_samples: the least number of samples of each implementation over all rounds, whatever the budget.
+    """
+
+    width: float = 0.005
+    floor: float = 0.01
+    until_decided: bool = False
+    min_samples: int = 0
+
+
+@frozen(kw_only=True)
+class AtEnd:
+    """What is measured at the end of a run with controls, after sampling.
+
+    audit: whether CUPTI audits some calls on a GPU; starting it takes seconds.
+    energy: whether the energy of a call is measured; takes seconds per implementation.
+    """
+
+    audit: bool = True
+    energy: bool = True
+
+
+@frozen(kw_only=True)
+class Overrides:
+    """What a user sets in place of a target's declarations.
+
+    baseline: the implementation that counts as the baseline; None takes the declared one.
+    tolerance: in place of the benchmark's, with the user's reason; None takes the benchmark's.
+    """
+
+    baseline: str | None = None
+    tolerance: Tolerance | None = None
+
+
+@frozen(kw_only=True)
 class Options:
     """Options of a run.
 
     device: `cpu`, `cuda` or a plugin's; None takes a GPU, a plugin's device or the processor, the first here
         that the target has implementations for.
-    devices: all known devices, by name.
     executor: what starts the workers: `here`, `torchrun` or a plugin's; None takes the one that fits the target.
-    executors: all known executors, by name.
+    known: the devices and executors to choose from, and the checks of plugins.
     size: a preset's name; None takes the preset named after the device.
     params: override single sizes of the preset.
     tier: `quick`, `standard` or `audit`.
     budget_s: seconds of sampling of a target over all rounds; None takes the tier's. Sampling ends earlier when every
         interval is narrow enough, and later where the least passes or samples are not taken yet.
-    min_samples: the least number of samples of each implementation over all rounds, whatever the budget.
-    until_decided: whether sampling goes on until the interval of every speedup allows a verdict, for at most
-        `LONGEST_S` in all rounds.
+    stopping: when sampling may end before the budget, and when it must go on.
+    at_end: what is measured after sampling.
     timeout_s: seconds after which a call or a preparation counts as hung. Import, preparation and first call of a
         candidate, which may compile, may take six times as long each.
-    floor: the smallest relative difference that matters in practice.
-    width: sampling may stop when the relative half-width of every speedup's interval is below this.
     memory_limit_bytes: the memory limit of a worker on the CPU; None takes most of the free memory.
-    audit: whether CUPTI audits some calls at the end of a run with controls on a GPU; starting it takes seconds.
-    energy: whether the energy of a call is measured at the end of a run with controls; takes seconds per
-        implementation.
     policy: what findings do to a row: `strict`, `standard` or `lenient`.
     off: guards of the validity registry that are switched off, to prove their effect. The result says so and is
         untrusted.
     candidate: untrusted code, measured in a sandbox against the baseline alone.
-    checks: the checks of plugins, beside the core's.
-    severities: severities of plugins' issues, by id.
-    baseline: the implementation that counts as the baseline; None takes the declared one.
-    tolerance: in place of the benchmark's, with the user's reason; None takes the benchmark's.
+    overrides: the baseline and the tolerance that replace the declared ones.
     """
 
     device: str | None = None
-    devices: Mapping[str, Device] = field(factory=lambda: BUILT_IN)
     executor: str | None = None
-    executors: Mapping[str, Executor] = field(factory=lambda: EXECUTORS)
+    known: Known = field(factory=Known)
     size: str | None = None
     params: dict[str, float] = field(factory=dict)
     tier: str = "quick"
     budget_s: float | None = None
-    min_samples: int = 0
-    until_decided: bool = False
+    stopping: StoppingRule = field(factory=StoppingRule)
+    at_end: AtEnd = field(factory=AtEnd)
     timeout_s: float = 60.0
-    floor: float = 0.01
-    width: float = 0.005
     memory_limit_bytes: int | None = None
-    audit: bool = True
-    energy: bool = True
     policy: str = "standard"
     off: frozenset[str] = frozenset()
     candidate: CandidateSource | None = None
-    checks: tuple[Check, ...] = ()
-    severities: Mapping[str, Severity] = field(factory=dict)
-    baseline: str | None = None
-    tolerance: Tolerance | None = None
+    overrides: Overrides = field(factory=Overrides)
 
     @property
     def rounds(self) -> int:
@@ -115,7 +154,7 @@ class Options:
     @property
     def longest_round_s(self) -> float:
         """Seconds after which sampling in one round ends, decided or not."""
-        longest = LONGEST_S / self.rounds if self.until_decided else 0.0
+        longest = LONGEST_S / self.rounds if self.stopping.until_decided else 0.0
         return max(self.round_budget_s, longest)
 
     @property

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Protocol
 
 import cattrs
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from aiperf_core.candidate_format import reference_of
-from aiperf_core.described import Described, DescribedImplementation, TargetRef
+from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.devices.device import CPU, CUDA, DeviceKind
 from aiperf_core.errors import AiperfError, SkipError, UsageError
 from aiperf_core.executor import HERE, TORCHRUN
@@ -20,7 +20,8 @@ from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.durations import Store, TimeLeft, key_of
 from aiperf_core.harness.run.judge_process import NextJudge
 from aiperf_core.harness.run.machine import IMPORT_TIMEOUT_S, Machine
-from aiperf_core.harness.run.setup import Reporter, Setup, implementations_of
+from aiperf_core.harness.run.plan import Plan
+from aiperf_core.harness.run.setup import MachineFacts, Reporter, Setup
 from aiperf_core.harness.run.target_run import run_target
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
@@ -41,28 +42,6 @@ class RunReporter(Reporter, Protocol):
 
     def target_finished(self, result: TargetResult | SkippedTarget) -> None:
         """A target has ended."""
-
-
-@frozen
-class Plan:
-    """A target that will be run.
-
-    selection: the target and its wanted implementations.
-    described: its declarations.
-    size: the name of the preset, from which `params` come.
-    """
-
-    selection: Selection
-    described: Described
-    device: str
-    size: str
-    params: dict[str, float]
-    executor: str = HERE.name
-
-    @property
-    def name(self) -> str:
-        """The name of the result: the target's, or that of a sweep's point."""
-        return self.selection.name
 
 
 def _described(describer: Child, target: InstalledTarget) -> Described | SkippedTarget:
@@ -155,9 +134,9 @@ class Planner(Machine):
             reason = f"needs {described.threads} processors ({usable} are usable here)"
             return SkippedTarget(name, Verdict.SKIPPED, reason)
         names = [one.name for one in described.on(device)]
-        if self.options.baseline not in (None, *names):
+        if self.options.overrides.baseline not in (None, *names):
             raise UsageError(
-                f"{name!r} has no implementation named {self.options.baseline!r} on {device}; it has "
+                f"{name!r} has no implementation named {self.options.overrides.baseline!r} on {device}; it has "
                 f"{', '.join(names)}."
             )
         size = self._size_for(name, described, device)
@@ -213,7 +192,7 @@ class Planner(Machine):
         if self.options.device:
             return self.options.device
         useful = {one.device for one in described.implementations}
-        others = [name for name in self.options.devices if name not in (CUDA.name, CPU.name)]
+        others = [name for name in self.options.known.devices if name not in (CUDA.name, CPU.name)]
         usable = (name for name in (CUDA.name, *others) if name in useful and self.absent(name) is None)
         return next(usable, CPU.name)
 
@@ -226,8 +205,8 @@ class Planner(Machine):
         return f"{reason} ({'; '.join(reasons)})" if reasons else reason
 
     def _why_not(self, device: str) -> str | None:
-        if device not in self.options.devices:
-            return f"no plugin provides it; known are {', '.join(sorted(self.options.devices))}"
+        if device not in self.options.known.devices:
+            return f"no plugin provides it; known are {', '.join(sorted(self.options.known.devices))}"
         return self.absent(device)
 
     def _no_ranks(self, device: str, kind: DeviceKind, world_size: float) -> str | None:
@@ -267,7 +246,7 @@ class Planner(Machine):
     def implementations(self, plan: Plan) -> list[tuple[DescribedImplementation, str | None]]:
         """The implementations of a plan, each with the requirement that this machine lacks, if any."""
         hardware = self.hardware_of(plan.device)
-        chosen = implementations_of(plan.described, plan.device, plan.selection.implementations, self.options)
+        chosen = plan.implementations(self.options)
         return [(one, next(filter(None, (lacking(text, hardware) for text in one.requires)), None)) for one in chosen]
 
     def _key(self, plan: Plan) -> str:
@@ -282,31 +261,27 @@ class Planner(Machine):
 
     def run(self, plan: Plan, log_path: Callable[[str, str], Path], reporter: Reporter) -> TargetResult | SkippedTarget:
         """Run a target. An error of its workload becomes a `SkippedTarget` with the reason."""
-        target, key = plan.selection.target, self._key(plan)
+        key = self._key(plan)
         if self._ceilings.get(plan.device) is None:
             reporter.phase("setup: measure ceilings")
             self.ceilings(plan.device)
         try:
             setup = Setup(
-                target=TargetRef(plan.name, target.module),
-                summary=target.summary,
-                described=plan.described,
-                wanted=plan.selection.implementations,
-                device=self.options.devices[plan.device],
-                kind=self.kind(plan.device),
-                size=plan.size,
-                params=plan.params,
+                plan=plan,
                 options=self.options,
-                hardware=self.hardware_of(plan.device),
+                device=self.options.known.devices[plan.device],
+                kind=self.kind(plan.device),
+                machine=MachineFacts(
+                    hardware=self.hardware_of(plan.device),
+                    ceilings=partial(self.ceilings, plan.device),
+                    left_out=self.left_out(plan.device) if self.options.candidate else (),
+                    flush_bound=self.flush_bound(plan.device) if plan.described.cache == "cold" else None,
+                ),
                 server=self._server,
                 executor=self.executor(plan.executor),
-                executor_name=plan.executor,
                 log_path=lambda name: log_path(plan.name, name),
                 reporter=reporter,
-                ceilings=partial(self.ceilings, plan.device),
-                left_out=self.left_out(plan.device) if self.options.candidate else (),
                 seed=secrets.randbits(62),
-                flush_bound=self.flush_bound(plan.device) if plan.described.cache == "cold" else None,
                 before=self._durations.of(key),
                 sources=self.sources,
                 next_judge=self.next_judge,

@@ -61,7 +61,7 @@ class Progress:
         waiting, interval = self.undecided or (None, None)
         device = self.conditions.state
         return events.Progress(
-            target=self.setup.target.name,
+            target=self.setup.plan.name,
             phase=phase,
             implementation=one.name if one else None,
             seconds_left=left,
@@ -69,7 +69,7 @@ class Progress:
             samples=len(one.observed.samples.step) if one else 0,
             undecided=waiting,
             interval=(interval.low, interval.high) if interval else None,
-            wanted=self.setup.options.width,
+            wanted=self.setup.options.stopping.width,
             round=self.round,
             rounds=self.setup.options.rounds,
             block=self.passes,

@@ -30,9 +30,9 @@ def _check(bench: Bench) -> None:
     setup, off = bench.setup, bench.setup.options.off
     # Without input refresh, or without judging, there are no seeds to look at.
     off |= set() if setup.guards("fresh_values", "judged_output") else {"seeds", "versions"}
-    checks, baseline = (*built_in(), *setup.options.checks), None
+    checks, baseline = (*built_in(), *setup.options.known.checks), None
     # An executor of a plugin may start workers that have other libraries than the server here.
-    server = mapped([setup.server.pid]) if setup.executor_name in BUILT_IN else None
+    server = mapped([setup.server.pid]) if setup.plan.executor in BUILT_IN else None
     for one in bench.participants:
         evidence = _evidence(bench, one, baseline=baseline, server_libraries=server.libraries if server else None)
         baseline = baseline or evidence
@@ -43,7 +43,7 @@ def _check(bench: Bench) -> None:
 def _evidence(bench: Bench, one: Participant, **beside: Any) -> Evidence:
     """All that was seen of an implementation. Views of arguments that the reference returns too are no aliases."""
     setup, opened, seen, observed = bench.setup, bench.opened, one.process, one.observed
-    declared = {"run": asdict(setup.described), "judge": opened["declared"]}
+    declared = {"run": asdict(setup.plan.described), "judge": opened["declared"]}
     if seen.declared_to_worker is not None:
         declared["worker"] = seen.declared_to_worker
     ranks = one.recorder.ranks.did
@@ -52,7 +52,7 @@ def _evidence(bench: Bench, one: Participant, **beside: Any) -> Evidence:
         role=one.declared.role,
         device=setup.device.name,
         clock=setup.clock,
-        cache=setup.described.cache,
+        cache=setup.plan.described.cache,
         samples=observed.samples,
         audit=observed.audit,
         state_before=seen.state_before,

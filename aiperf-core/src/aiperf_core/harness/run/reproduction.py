@@ -4,7 +4,7 @@ from attrs import evolve, frozen
 
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.harness.run import request
-from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.options import Options, StoppingRule
 from aiperf_core.harness.run.request import ResolvedRequest
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.address import Address
@@ -83,7 +83,7 @@ def _options(manifest: Manifest, results: list[TargetResult], tier: str | None) 
         tier=tier or then,
         policy=record.policy,
         budget_s=budget_s,
-        min_samples=record.min_samples,
+        stopping=StoppingRule(min_samples=record.min_samples),
         timeout_s=record.timeout_s,
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import evolve, frozen
 
 from aiperf_core.errors import UsageError
-from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.options import Options, StoppingRule
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.models import RequestedTarget, RunRequest
 from aiperf_core.sweep import split_point
@@ -29,7 +29,7 @@ def record(selections: Sequence[Selection], options: Options, each: Mapping[str,
         names, params = sorted(selection.implementations), {**own.params, **dict(selection.point)}
         targets.append(RequestedTarget(selection.name, names, own.device, own.size, params, own.executor))
     request = RunRequest(
-        targets, options.tier, options.policy, options.budget_s, options.timeout_s, options.min_samples
+        targets, options.tier, options.policy, options.budget_s, options.timeout_s, options.stopping.min_samples
     )
     return request if _common(request) == evolve(options, device=None, executor=None, size=None, params={}) else None
 
@@ -63,6 +63,6 @@ def _common(request: RunRequest) -> Options:
         tier=request.tier,
         policy=request.policy,
         budget_s=request.budget_s,
-        min_samples=request.min_samples,
+        stopping=StoppingRule(min_samples=request.min_samples),
         timeout_s=request.timeout_s,
     )

@@ -92,7 +92,7 @@ class Rounds:
         """Time calls without a pause by the supervisor's own clock, where it is too coarse for a single call."""
         setup, taking, brackets = self.bench.setup, self.bench.sampler, one.observed.samples.bracket_s
         # Deferred calls may not follow each other without a pause. An observer is no clock that needs another.
-        if setup.described.deferred or setup.trust.observed or not setup.guards("clocks_agree"):
+        if setup.plan.described.deferred or setup.trust.observed or not setup.guards("clocks_agree"):
             return
         if brackets and min(brackets) < clock_agreement.STEADY_S:
             self.progress.tell("verification: run without pauses", one)
@@ -111,7 +111,7 @@ class Rounds:
         """Passes of a round, whatever the budget: enough for an interval, and for the least number of samples."""
         options = self.bench.setup.options
         shortest = min((one.pace.block_length for one in self.bench.active), default=1)
-        samples = math.ceil(options.min_samples / (options.rounds * shortest))
+        samples = math.ceil(options.stopping.min_samples / (options.rounds * shortest))
         return max(self._passes_for_intervals, samples)
 
     def _sample(self) -> None:
@@ -131,19 +131,20 @@ class Rounds:
     def _take_passes(self, until: float) -> str:
         """Take passes until the intervals are narrow, the verdicts decided, or the time is up; return which."""
         passes, check_at, options = 0, self.least_passes, self.bench.setup.options
-        decision = Decision(2 * check_at, time.monotonic() + options.round_budget_s) if options.until_decided else None
+        rule, budget_ends = options.stopping, time.monotonic() + options.round_budget_s
+        decision = Decision(2 * check_at, not_before=budget_ends) if rule.until_decided else None
         while self.bench.active:
             start = time.monotonic()
             self._take_pass(self.bench.active)
             self.progress.left.note_pass(time.monotonic() - start)
             passes += 1
             if passes >= check_at:
-                self.progress.undecided = self._shown().undecided(options.width)
+                self.progress.undecided = self._shown().undecided(rule.width)
                 if self.progress.undecided is None:
                     return _NARROW
                 check_at = passes + max(2, int(passes * _CHECK_AGAIN))
             if decision and decision.is_due(passes) and passes % 2 == 0:
-                said = self._shown().verdicts(options.floor)
+                said = self._shown().verdicts(rule.floor)
                 if decision.stands(said, passes):
                     return _DECIDED
             # An even number of passes completes the order A B B A.

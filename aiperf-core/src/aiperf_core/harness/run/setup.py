@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from aiperf_core.candidate_format import reference_of
-from aiperf_core.described import Described, DescribedImplementation, TargetRef
+from aiperf_core.described import DescribedImplementation
 from aiperf_core.devices.device import Device, DeviceKind
 from aiperf_core.devices.flush_bound import FlushBound
 from aiperf_core.events import Progress
@@ -17,14 +17,11 @@ from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.durations import Durations
 from aiperf_core.harness.run.judge_process import NextJudge
 from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.plan import Plan
 from aiperf_core.harness.run.trust import Observed, Trusted, Untrusted
 from aiperf_core.measurements import Ceilings
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Judging
-from aiperf_core.targets import WORLD_SIZE
-
-# The name of a candidate's row.
-CANDIDATE = "candidate"
 
 
 class Reporter(Protocol):
@@ -45,42 +42,48 @@ class MeasureCeilings(Protocol):
 
 
 @frozen(kw_only=True, eq=False)
+class MachineFacts:
+    """What a machine tells of the device of a run.
+
+    hardware: what the implementations' requirements are compared with.
+    ceilings: measures them, once more where it is given True, with those of `groups` (`wire`, `disk`).
+    left_out: optional protections of the sandbox under which the device does not start.
+    flush_bound: how much a flush of the caches must write; None where nothing is known.
+    """
+
+    hardware: Hardware
+    ceilings: MeasureCeilings
+    left_out: tuple[str, ...]
+    flush_bound: FlushBound | None
+
+
+@frozen(kw_only=True, eq=False)
 class Setup:
     """One target's run.
 
-    described: the declarations as they were before the run.
-    wanted: names of the implementations to measure; none for all.
-    params: the sizes.
-    hardware: what the implementations' requirements are compared with.
+    plan: the target with its declarations and sizes.
+    device: the device by which other processes load its kind.
+    kind: what this process uses the device through.
+    machine: what the machine tells of the device.
+    server: forks the judge.
+    executor: starts the workers.
     log_path: the file for what a process prints, by the name of the process.
-    ceilings: measures them, once more where it is given True, with those of `groups` (`wire`, `disk`).
-    left_out: optional protections of the sandbox under which the device does not start.
     seed: of a run that is trusted.
-    flush_bound: how much a flush of the caches must write; None where nothing is known.
     before: how long the phases of an earlier run of the target took.
     sources: the hashes of the packages in which the target lies.
     next_judge: the judge that is started ahead, where the processes stay warm.
     """
 
-    target: TargetRef
-    summary: str
-    described: Described
-    wanted: frozenset[str]
+    plan: Plan
+    options: Options
     device: Device
     kind: DeviceKind
-    size: str
-    params: dict[str, float]
-    options: Options
-    hardware: Hardware
+    machine: MachineFacts
     server: ForkServer
     executor: ExecutorKind
-    executor_name: str
     log_path: Callable[[str], Path]
     reporter: Reporter
-    ceilings: MeasureCeilings
-    left_out: tuple[str, ...]
     seed: int
-    flush_bound: FlushBound | None = None
     before: Durations = field(factory=dict)
     sources: Mapping[str, str] = field(factory=dict)
     next_judge: NextJudge | None = None
@@ -100,22 +103,17 @@ class Setup:
     @property
     def foreign(self) -> bool:
         """Whether the workload is a reference that was written for another harness."""
-        return reference_of(self.target.module) is not None
-
-    @property
-    def world_size(self) -> int:
-        """The number of ranks of the workload; 0 for a workload of one process."""
-        return int(self.params.get(WORLD_SIZE, 0))
+        return reference_of(self.plan.ref.module) is not None
 
     @property
     def clock(self) -> str:
         """The clock that decides. A processor has no clock apart from the caller's."""
-        return self.described.clock if self.kind.clock else "wall"
+        return self.plan.described.clock if self.kind.clock else "wall"
 
     @property
     def cold(self) -> bool:
         """Whether the cache is flushed before each sample."""
-        return self.described.cache == "cold" and self.guards("cold_cache")
+        return self.plan.described.cache == "cold" and self.guards("cold_cache")
 
     @property
     def pausing(self) -> bool:
@@ -133,7 +131,7 @@ class Setup:
         The process must be stopped at other times, and its clock compared with the supervisor's: time that a lying
         clock leaves out of a call would seem to be work beside it.
         """
-        return self.guards("process_census", "clocks_agree") and self.pausing and not self.world_size
+        return self.guards("process_census", "clocks_agree") and self.pausing and not self.plan.world_size
 
     @property
     def resamples(self) -> bool:
@@ -142,7 +140,7 @@ class Setup:
         An observer's samples are judged by what all of them show of processor time while the process was stopped.
         """
         beside_calls = self.watches_calls and not self.trust.observed
-        return beside_calls or (self.world_size > 0 and self.clock == "wall")
+        return beside_calls or (self.plan.world_size > 0 and self.clock == "wall")
 
     @property
     def in_batches(self) -> bool:
@@ -158,37 +156,7 @@ class Setup:
         """Whether none of these guards is switched off."""
         return self.options.off.isdisjoint(names)
 
-    def implementations(self) -> list[DescribedImplementation]:
-        """The baseline first; then all others, or the wanted ones and those that they build on."""
-        return implementations_of(self.described, self.device.name, self.wanted, self.options)
-
     def source_of(self, declared: DescribedImplementation) -> CandidateSource | None:
         """The candidate's code, where the implementation is the untrusted candidate."""
         source = self.options.candidate
         return source if source is not None and declared.where == str(source.path) else None
-
-
-def implementations_of(
-    described: Described, device: str, wanted: Collection[str], options: Options
-) -> list[DescribedImplementation]:
-    """The implementations of a run: the baseline first; then all others, or the wanted ones and what they build on."""
-    here = described.on(device)
-    if options.candidate is not None:
-        return [_baseline(here, options.baseline), _candidate(options.candidate, device)]
-    chosen = set(wanted)
-    for one in reversed(here):
-        if one.name in chosen and one.builds_on:
-            chosen.add(one.builds_on)
-    return [one for one in here if not chosen or one.role == "baseline" or one.name in chosen]
-
-
-def _baseline(here: list[DescribedImplementation], name: str | None) -> DescribedImplementation:
-    """The implementation that a candidate is compared with."""
-    one = next(one for one in here if one.name == name or (name is None and one.role == "baseline"))
-    return evolve(one, role="baseline", kind=one.kind or "reasonable", builds_on=None)
-
-
-def _candidate(source: CandidateSource, device: str) -> DescribedImplementation:
-    """A candidate as a declared variant."""
-    why = f"{source.path.name}, sha256 {source.sha256[:12]}"
-    return DescribedImplementation(CANDIDATE, "variant", device, str(source.path), why=why)

@@ -55,7 +55,7 @@ def run_target(setup: Setup) -> Measured:
     observed = record(bench)
     result = _unjudged(bench, rounds, created=created, complete=not interrupted)
     cost = cost_of(result.problem)
-    result = judged(result, observed, partial(setup.ceilings, groups=groups_used(cost)))
+    result = judged(result, observed, partial(setup.machine.ceilings, groups=groups_used(cost)))
     finished = not interrupted and bench.active
     return Measured(result, rounds.progress.left.found if finished else None)
 
@@ -91,7 +91,7 @@ def _rounds(bench: Bench, started: float) -> Rounds:
         bench, Progress(setup, bench.conditions, left, started), Censuses(setup, bench.conditions.telemetry)
     )
     # Samples of a pass are not known yet: at least one of each implementation.
-    left.least_passes = max(rounds.least_passes, math.ceil(options.min_samples / options.rounds))
+    left.least_passes = max(rounds.least_passes, math.ceil(options.stopping.min_samples / options.rounds))
     return rounds
 
 
@@ -108,7 +108,7 @@ def _sample(bench: Bench, rounds: Rounds) -> bool:
         if bench.is_open:
             bench.note_memory()
     except JudgeError as error:
-        raise AiperfError(f"{bench.setup.target.name!r} could not be judged: {error}") from None
+        raise AiperfError(f"{bench.setup.plan.name!r} could not be judged: {error}") from None
     finally:
         bench.close()
     return interrupted
@@ -116,13 +116,13 @@ def _sample(bench: Bench, rounds: Rounds) -> bool:
 
 def _unjudged(bench: Bench, rounds: Rounds, *, created: str, complete: bool) -> TargetResult:
     """The result of a run without its rows."""
-    setup = bench.setup
+    setup, plan = bench.setup, bench.setup.plan
     return TargetResult(
-        target=setup.target.name,
-        summary=setup.summary,
-        goal=setup.described.goal,
+        target=plan.name,
+        summary=plan.selection.target.summary,
+        goal=plan.described.goal,
         clock=setup.clock,
-        cache=setup.described.cache,
+        cache=plan.described.cache,
         device=setup.device.name,
         problem=_problem(bench),
         rows=[],
@@ -135,10 +135,10 @@ def _unjudged(bench: Bench, rounds: Rounds, *, created: str, complete: bool) -> 
         tier=setup.options.tier,
         rounds=setup.options.rounds,
         clock_overhead_s=_clock_overhead_s(bench),
-        floor=setup.options.floor,
+        floor=setup.options.stopping.floor,
         clock_source=setup.kind.clock if setup.clock == "device" else None,
-        executor=setup.executor_name,
-        no_gain=setup.described.no_gain_on.get(setup.device.name),
+        executor=plan.executor,
+        no_gain=plan.described.no_gain_on.get(setup.device.name),
         judging=setup.judging,
         complete=complete,
     )
@@ -151,14 +151,14 @@ def _clock_overhead_s(bench: Bench) -> float | None:
 
 
 def _problem(bench: Bench) -> Problem:
-    setup, opened = bench.setup, bench.opened
+    plan, opened = bench.setup.plan, bench.opened
     return Problem(
-        size=setup.size,
-        params=setup.params,
+        size=plan.size,
+        params=plan.params,
         tolerance=opened["tolerance"],
         input_bytes=opened["input_bytes"],
         output_bytes=opened["output_bytes"],
-        world_size=max(1, setup.world_size),
+        world_size=max(1, plan.world_size),
         nodes=max(1, *(len(set(one.recorder.ranks.places)) for one in bench.participants)),
         **opened["cost"],
     )

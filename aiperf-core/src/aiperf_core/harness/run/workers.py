@@ -42,7 +42,7 @@ class Workers:
             one.child.guarded = setup.guards("result_channel")
             one.post(
                 "begin",
-                target=asdict(setup.target),
+                target=asdict(setup.plan.ref),
                 implementation=one.runs,
                 device=asdict(setup.device),
                 processors=self._processors(),
@@ -73,7 +73,7 @@ class Workers:
 
     def prepare(self, one: Participant) -> None:
         """Have it run its untimed preparation, and keep how long that took at first."""
-        timeout = max(self._start_timeout_s(one), self.setup.described.prepare_timeout_s)
+        timeout = max(self._start_timeout_s(one), self.setup.plan.described.prepare_timeout_s)
         prepare_s = one.ask("prepare", answers.prepared, timeout=timeout)
         if one.observed.prepare_s is None:
             one.recorder.note(prepare_s=prepare_s)
@@ -109,7 +109,7 @@ class Workers:
         spec = WorkerSpec(
             name=one.name,
             log=setup.log_path(one.name),
-            ranks=setup.world_size,
+            ranks=setup.plan.world_size,
             memory_limit_bytes=self.memory_limit(),
         )
         try:
@@ -117,7 +117,7 @@ class Workers:
         except (AiperfError, ChildError):
             raise
         except Exception as error:  # what a plugin may raise costs a row
-            what = f"could not be started by the executor {setup.executor_name!r}: {type(error).__name__}: {error}"
+            what = f"could not be started by the executor {setup.plan.executor!r}: {type(error).__name__}: {error}"
             raise ChildError("exited", what) from error
 
     def memory_limit(self) -> int | None:
@@ -133,7 +133,7 @@ class Workers:
         Most machines send interrupts to the first processors, so the last ones are taken.
         """
         usable = sorted(os.sched_getaffinity(0))
-        threads = self.setup.described.threads
+        threads = self.setup.plan.described.threads
         return usable[-threads:] if threads and self.setup.kind.on_host else []
 
     def _candidate(self, one: Participant) -> dict[str, Any] | None:
@@ -148,12 +148,12 @@ class Workers:
             "load": source.format.load,
             "entry": source.entry,
             "scratch": self._scratch.new(),
-            "without": self.setup.left_out,
+            "without": self.setup.machine.left_out,
         }
 
     def _folder_for(self, one: Participant) -> str | None:
         """An empty folder for an implementation, where the benchmark asks for one. It is removed at the end."""
-        if not self.setup.described.folder:
+        if not self.setup.plan.described.folder:
             return None
         if self._folder is None:
             self._folder = WorkFolder()
