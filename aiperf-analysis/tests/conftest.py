@@ -13,10 +13,11 @@ from click.testing import CliRunner
 
 from aiperf_core.cli.main import Shell
 from aiperf_core.harness.processes.child import ForkServer
-from aiperf_core.harness.run.bundle_run import BundleRun
+from aiperf_core.harness.run.bundle_run import BundleRun, NewBundle
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
+from aiperf_core.harness.run.request import ResolvedRequest
 from aiperf_core.measurements import Energy, Memory, Samples
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.results import example
@@ -89,7 +90,8 @@ def real_bundles(
         logs = tmp_path_factory.mktemp("logs")
         with ForkServer() as server, Planner(options, logs, server=server) as planner:
             for name in ("first", "second", "third"):
-                run = BundleRun(server, plugins, selections, name, options, folder / name, Silent(), warm=planner)
+                request, new = ResolvedRequest(selections, options), NewBundle(name=name, out=folder / name)
+                run = BundleRun(server, plugins, request, new, Silent(), warm=planner)
                 run.execute()
                 assert run.bundle is not None
                 assert run.bundle.manifest.complete

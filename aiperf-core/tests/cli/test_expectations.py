@@ -543,12 +543,12 @@ class Measured:
     def __init__(self, folder, package, widths):
         self.folder, self.package, self.widths, self.asked, self.servers = folder, package, list(widths), [], []
 
-    def __call__(self, server, plugins, selections, name, options, out, reporter):
+    def __call__(self, server, plugins, request, into, reporter):
         run = SimpleNamespace(resumable=False, bundle=None, results=[])
 
         def execute(on_result):
-            names = sorted(name for one in selections for name in one.implementations)
-            self.asked.append((options.budget_s, options.tier, names))
+            names = sorted(name for one in request.selections for name in one.implementations)
+            self.asked.append((request.options.budget_s, request.options.tier, names))
             assert server not in self.servers, "a run ends its server"
             self.servers.append(server)
             width = self.widths.pop(0)

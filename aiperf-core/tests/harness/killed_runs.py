@@ -23,7 +23,7 @@ from aiperf_core.harness.run import bundle_run as run_module
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.plan import Plan
-from aiperf_core.harness.run.request import resolve
+from aiperf_core.harness.run.request import ResolvedRequest, resolve
 from aiperf_core.plugins import Plugins
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.bundle import Bundle
@@ -107,17 +107,14 @@ def prepare(patch=setattr):
 
 def begin(path, names=TARGETS):
     installed = plugins(names)
-    return run_module.BundleRun(
-        NO_SERVER, installed, [Selection(one) for one in installed.targets], "acme", Options(), path, Silent()
-    )
+    request = ResolvedRequest([Selection(one) for one in installed.targets], Options())
+    return run_module.BundleRun(NO_SERVER, installed, request, run_module.NewBundle(name="acme", out=path), Silent())
 
 
 def resume(path, installed=None):
     installed, bundle = installed or plugins(), Bundle.open(path)
     found = resolve(bundle.manifest.request, installed)
-    return run_module.BundleRun(
-        NO_SERVER, installed, found.selections, "", found.options, None, Silent(), each=found.each, resumes=bundle
-    )
+    return run_module.BundleRun(NO_SERVER, installed, found, bundle, Silent())
 
 
 def begin_or_resume(path):

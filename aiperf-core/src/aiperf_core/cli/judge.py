@@ -98,8 +98,9 @@ def judge(
     from aiperf_core.cli.resuming import execute
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.formats.candidate import check_candidate
-    from aiperf_core.harness.run.bundle_run import BundleRun
+    from aiperf_core.harness.run.bundle_run import BundleRun, NewBundle
     from aiperf_core.harness.run.options import Overrides
+    from aiperf_core.harness.run.request import ResolvedRequest
     from aiperf_core.validity import quarantine
 
     accepted = _tolerance(tolerance, tolerance_reason)
@@ -109,9 +110,9 @@ def judge(
     options = measuring.options(candidate=source, overrides=Overrides(baseline=baseline, tolerance=accepted))
     screen, err = consoles()
     view = RunView(err, quiet=measuring.quiet)
-    planned = BundleRun(
-        server, plugins, [selection], selection.target.name, options, measuring.out, view, labels=measuring.labels
-    )
+    request = ResolvedRequest([selection], options)
+    new = NewBundle(name=selection.target.name, out=measuring.out, labels=measuring.labels)
+    planned = BundleRun(server, plugins, request, new, view)
     code = execute(planned, view, screen, as_json=measuring.as_json)
     for result in planned.results:
         quarantine.note(source, result)

@@ -60,7 +60,7 @@ class Judging:
                 return warm.run(self.selection, self._options(candidate), view, out)
 
             def note(run: BundleRun) -> None:
-                source = run.options.candidate
+                source = run.request.options.candidate
                 assert source is not None
                 for result in run.results:
                     quarantine.note(source, result)

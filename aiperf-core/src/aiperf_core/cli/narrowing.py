@@ -9,8 +9,9 @@ from aiperf_core.cli.measuring import server_ahead, warn_of_skipped
 from aiperf_core.cli.resuming import INTERRUPTED, print_resume_hint, run_to_end
 from aiperf_core.cli.run_view import RunView, consoles
 from aiperf_core.errors import ExitCode, UsageError
-from aiperf_core.harness.run.bundle_run import BundleRun, Finished
+from aiperf_core.harness.run.bundle_run import BundleRun, Finished, NewBundle
 from aiperf_core.harness.run.options import TIERS, Options
+from aiperf_core.harness.run.request import ResolvedRequest
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.address import Address
@@ -65,7 +66,8 @@ class Narrowing:
         while True:
             options = Options(device=self.device, tier=self.tier, budget_s=budget_s)
             with RunView(err, quiet=self.quiet) as view:
-                run = BundleRun(server, self.plugins, waiting, pattern, options, None, view)
+                request = ResolvedRequest(waiting, options)
+                run = BundleRun(server, self.plugins, request, NewBundle(name=pattern), view)
                 code = run_to_end(run, None)
             if code == INTERRUPTED or run.bundle is None:
                 print_resume_hint(run)

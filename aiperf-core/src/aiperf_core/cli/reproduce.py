@@ -58,7 +58,7 @@ def reproduce(
     from aiperf_core.cli.resuming import INTERRUPTED, print_resume_hint, run_to_end
     from aiperf_core.cli.run_view import RunView, consoles
     from aiperf_core.harness.run import reproduction
-    from aiperf_core.harness.run.bundle_run import BundleRun
+    from aiperf_core.harness.run.bundle_run import BundleRun, NewBundle
     from aiperf_core.results import jsontext
     from aiperf_core.stats import reproduce as rules
 
@@ -66,20 +66,11 @@ def reproduce(
     plan = reproduction.plan(plugins, what, tier)
     for note in [*plan.notes, *plan.missing.values()]:
         click.echo(f"note   {words(note)}", err=True)
-    resolved = plan.resolved
+    name = what.target or what.bundle.path.resolve().name
+    new = NewBundle(name=name, out=out, reproduces=plan.reproduces)
     screen, err = consoles()
     with RunView(err, quiet=quiet) as view:
-        run = BundleRun(
-            server,
-            plugins,
-            resolved.selections,
-            what.target or what.bundle.path.resolve().name,
-            resolved.options,
-            out,
-            view,
-            each=resolved.each,
-            reproduces=plan.reproduces,
-        )
+        run = BundleRun(server, plugins, plan.resolved, new, view)
         code = run_to_end(run, None)
     print_resume_hint(run)
     if code == INTERRUPTED or run.bundle is None:

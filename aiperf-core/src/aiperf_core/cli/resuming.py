@@ -45,7 +45,7 @@ def execute(
             return  # the summary gives the reason
         print_result(screen, result, view=rows)
 
-    swept = any(selection.point for selection in run.selections)
+    swept = any(selection.point for selection in run.request.selections)
     # The points of a sweep have one table, at the end.
     at_end = as_json or (swept and rows is None) or (rows is not None and rows.compact)
     with view:

@@ -145,8 +145,9 @@ def run(
     from aiperf_core.cli.profile import profiling
     from aiperf_core.cli.resuming import execute
     from aiperf_core.cli.run_view import RunView, consoles
-    from aiperf_core.harness.run.bundle_run import BundleRun
+    from aiperf_core.harness.run.bundle_run import BundleRun, NewBundle
     from aiperf_core.harness.run.options import Known
+    from aiperf_core.harness.run.request import ResolvedRequest
 
     screen, err = consoles()
     progress = RunView(err, quiet=measuring.quiet)
@@ -164,10 +165,8 @@ def run(
             options = evolve(options, known=Known(executors=plugins.known_executors))
         chosen = _selections(plugins, patterns, only, variants)
         selections = [evolve(one, point=point) for one in chosen for point in swept or [()]]
-        name = "-".join(patterns)
-        planned = BundleRun(
-            server, plugins, selections, name, options, measuring.out, progress, labels=measuring.labels
-        )
+        new = NewBundle(name="-".join(patterns), out=measuring.out, labels=measuring.labels)
+        planned = BundleRun(server, plugins, ResolvedRequest(selections, options), new, progress)
     if dry_run:
         from aiperf_core.cli import dry_run as preview
 
@@ -192,9 +191,7 @@ def _resumed(
     request = resolved(context, plugins, bundle)
     if request is None:
         return None
-    return BundleRun(
-        server, plugins, request.selections, "", request.options, None, view, each=request.each, resumes=bundle
-    )
+    return BundleRun(server, plugins, request, bundle, view)
 
 
 def _selections(

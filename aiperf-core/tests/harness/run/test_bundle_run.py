@@ -76,7 +76,7 @@ def test_a_run_says_what_it_was_asked_for_and_how_it_went(path):
 
 def test_what_goes_beyond_the_options_of_the_command_is_no_run_to_go_on_with(path):
     one = begin(path)
-    one.options = Options(off=frozenset({"fresh_values"}))
+    one.request = attrs.evolve(one.request, options=Options(off=frozenset({"fresh_values"})))
     one.execute()
     manifest = Bundle.open(path).manifest
     assert manifest.request is None

@@ -1,6 +1,6 @@
 """A whole run: all that `aiperf run` does between its command line and its tables."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +12,10 @@ from aiperf_core.devices import nvml
 from aiperf_core.errors import UsageError
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
 from aiperf_core.harness.processes.child import ForkServer
-from aiperf_core.harness.run import request
 from aiperf_core.harness.run.options import Known, Options
 from aiperf_core.harness.run.plan import Plan
 from aiperf_core.harness.run.planner import Planner, RunReporter
+from aiperf_core.harness.run.request import ResolvedRequest, record
 from aiperf_core.manifest import new_manifest
 from aiperf_core.measurements import Ceilings
 from aiperf_core.plugins import Plugins
@@ -55,17 +55,37 @@ class Preview:
     known: bool
 
 
+@frozen(kw_only=True)
+class NewBundle:
+    """The bundle that a run creates.
+
+    name: its name in the default place, for a run of several targets.
+    out: its folder; None for a new folder in the default place.
+    labels: recorded in its manifest.
+    reproduces: the bundle that is reproduced.
+    """
+
+    name: str
+    out: Path | None = None
+    labels: Mapping[str, str] = field(factory=dict)
+    reproduces: BundleRef | None = None
+
+    def create(self, targets: Iterable[str]) -> Bundle:
+        """Create the bundle for these targets. Raises `BundleError`."""
+        if self.out is not None:
+            return Bundle.create_at(self.out)
+        names = {base_name(one) for one in targets}
+        return Bundle.create(name=names.pop() if len(names) == 1 else self.name)
+
+
 @define(eq=False)
 class BundleRun:
     """Measures the selected targets in turn and writes them to a bundle.
 
     server: the fork server.
-    name: the name of a new bundle.
-    out: the bundle's folder; None for a new folder in the default place.
+    request: the targets and their options; options of a single target that no longer fit cost only that target.
+    into: the bundle to create, or the bundle of an interrupted run that is resumed.
     reporter: gets the progress, beside the plugins' observers.
-    each: options of single targets, from a recorded run; options that no longer fit cost only their target.
-    resumes: the bundle of an interrupted run that is resumed.
-    reproduces: the bundle that is reproduced.
     before: called with the plans before anything is written; an error ends the run.
     after: called after a target was measured and written, for instance to profile it.
     warm: a planner that stays open after the run, with its processes and what it knows of the machine.
@@ -78,17 +98,11 @@ class BundleRun:
 
     server: ForkServer
     plugins: Plugins
-    selections: Sequence[Selection]
-    name: str
-    options: Options
-    out: Path | None
+    request: ResolvedRequest
+    into: NewBundle | Bundle
     reporter: RunReporter
-    each: Mapping[str, Options] = field(factory=dict, kw_only=True)
-    resumes: Bundle | None = field(default=None, kw_only=True)
-    reproduces: BundleRef | None = field(default=None, kw_only=True)
     before: Callable[[Sequence[Plan]], None] | None = field(default=None, kw_only=True)
     after: Callable[[Plan, Planner], None] | None = field(default=None, kw_only=True)
-    labels: Mapping[str, str] = field(factory=dict, kw_only=True)
     warm: Planner | None = field(default=None, kw_only=True)
     earlier: Manifest | None = field(default=None, kw_only=True)
     bundle: Bundle | None = field(default=None, init=False)
@@ -107,12 +121,13 @@ class BundleRun:
         with self._planner() as planner, ThreadPoolExecutor(2) as aside:
             # While the planner's processes start, and describe the targets. Git runs as processes beside the hashing.
             drafting = aside.submit(new_manifest, plugins=self.plugins, earlier=self.earlier)
-            hashing = aside.submit(package_hashes, [one.target.module for one in self.selections])
+            hashing = aside.submit(package_hashes, [one.target.module for one in self.request.selections])
             plans, skipped = self._plan(planner)
             if self.before is not None:
                 self.before(plans)
-            self.bundle = self.resumes or self._create_bundle(plans, skipped)
-            with lock.held(self.bundle.path, required=self.resumes is not None):
+            names = [*(one.name for one in plans), *(one.target for one in skipped)]
+            self.bundle = self.into if isinstance(self.into, Bundle) else self.into.create(names)
+            with lock.held(self.bundle.path, required=self.bundle is self.into):
                 drafted = evolve(drafting.result(), sources=hashing.result(), ceilings=planner.measured_ceilings)
                 planner.sources = drafted.sources
                 self._begin(drafted, plans, skipped)
@@ -131,10 +146,10 @@ class BundleRun:
     def _planner(self) -> Iterator[Planner]:
         """The warm planner, or one with a temporary folder."""
         if self.warm is not None:
-            self.warm.options = self._with_plugins(self.options)
+            self.warm.options = self._with_plugins(self.request.options)
             yield self.warm
             return
-        options = self._with_plugins(self.options)
+        options = self._with_plugins(self.request.options)
         scratch = TemporaryDirectory(prefix="aiperf-", ignore_cleanup_errors=True)
         with scratch as folder, Planner(options, Path(folder), server=self.server) as planner, nvml.held():
             yield planner
@@ -182,19 +197,19 @@ class BundleRun:
         return evolve(options, known=known)
 
     def _options_of(self, target: str) -> Options:
-        return self._with_plugins(self.each.get(target, self.options))
+        return self._with_plugins(self.request.options_of(target))
 
     # --- planning
 
     def _plan(self, planner: Planner) -> tuple[list[Plan], list[SkippedTarget]]:
-        if not self.each:
-            planned = planner.plan(self.selections)
+        if not self.request.each:
+            planned = planner.plan(self.request.selections)
             for one in planned[0]:
-                _check_size(one, self.options)
+                _check_size(one, self.request.options)
             return planned
         plans: list[Plan] = []
         skipped: list[SkippedTarget] = []
-        for selection in self.selections:
+        for selection in self.request.selections:
             name = selection.name
             planner.options = self._options_of(name)
             if planner.options.device == "cuda" and not planner.hardware.gpus:
@@ -214,35 +229,27 @@ class BundleRun:
 
     # --- the bundle
 
-    def _create_bundle(self, plans: list[Plan], skipped: list[SkippedTarget]) -> Bundle:
-        if self.out is not None:
-            return Bundle.create_at(self.out)
-        names = {base_name(name) for name in (*(one.name for one in plans), *(one.target for one in skipped))}
-        return Bundle.create(name=names.pop() if len(names) == 1 else self.name)
-
     def _begin(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> None:
         """Write the manifest of a run that begins or is resumed."""
         now = self._planned(drafted, plans, skipped)
-        if self.resumes is None:
-            self._write(now)
+        if isinstance(self.into, NewBundle):
+            self._write(evolve(now, labels=dict(self.into.labels), reproduces=self.into.reproduces))
             return
-        then = self.resumes.manifest
-        resumable.check(self.resumes, then, now)
-        kept = resuming.finished(self.resumes, then)
+        then = self.into.manifest
+        resumable.check(self.into, then, now)
+        kept = resuming.finished(self.into, then)
         self.results += kept
         self._write(stretches.reopened(then, now.stretches[0], kept, skipped))
-        resuming.clear(self.resumes, {one.target for one in kept})
+        resuming.clear(self.into, {one.target for one in kept})
 
     def _planned(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> Manifest:
         """The manifest with the planned targets."""
-        files, source = {one.described.module: one.described.sha256 for one in plans}, self.options.candidate
+        files, source = {one.described.module: one.described.sha256 for one in plans}, self.request.options.candidate
         return evolve(
             drafted,
             files=files | ({str(source.path): source.sha256} if source else {}),
             skipped=skipped,
-            reproduces=self.reproduces,
-            labels=dict(self.labels),
-            request=request.record(self.selections, self.options, self.each),
+            request=record(self.request),
             stretches=[stretches.begun(machine.state(drafted.machine))],
             sources=of_modules(drafted.sources, (one.described.module for one in plans)),
         )

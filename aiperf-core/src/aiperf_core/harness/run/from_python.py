@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aiperf_core.events import Progress
 from aiperf_core.harness.processes.child import ForkServer
-from aiperf_core.harness.run.bundle_run import BundleRun
+from aiperf_core.harness.run.bundle_run import BundleRun, NewBundle
 from aiperf_core.harness.run.request import resolve
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.bundle import Bundle
@@ -43,20 +43,10 @@ def run(request: RunRequest, *, labels: Mapping[str, str] | None = None, out: st
     """
     plugins = load_plugins()
     found = resolve(request, plugins)
-    folder = None if out is None else Path(out)
+    name = "-".join(target.target for target in request.targets)
+    new = NewBundle(name=name, out=None if out is None else Path(out), labels=labels or {})
     with ForkServer() as server:
-        name = "-".join(target.target for target in request.targets)
-        measuring = BundleRun(
-            server,
-            plugins,
-            found.selections,
-            name,
-            found.options,
-            folder,
-            Silent(),
-            each=found.each,
-            labels=labels or {},
-        )
+        measuring = BundleRun(server, plugins, found, new, Silent())
         measuring.execute()
     assert measuring.bundle is not None
     return measuring.bundle

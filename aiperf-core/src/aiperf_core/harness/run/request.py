@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from aiperf_core.errors import UsageError
 from aiperf_core.harness.run.options import Options, StoppingRule
@@ -14,18 +14,26 @@ from aiperf_core.targets import Selection
 
 @frozen
 class ResolvedRequest:
-    """The installed targets of a request, the options of the run, and those of single targets and points by name."""
+    """The installed targets of a request, and with which options to measure them.
 
-    selections: list[Selection]
+    options: of the run.
+    each: of single targets and points by name, from a recorded run.
+    """
+
+    selections: Sequence[Selection]
     options: Options
-    each: dict[str, Options]
+    each: Mapping[str, Options] = field(factory=dict)
+
+    def options_of(self, name: str) -> Options:
+        """The options of a target or point."""
+        return self.each.get(name, self.options)
 
 
-def record(selections: Sequence[Selection], options: Options, each: Mapping[str, Options]) -> RunRequest | None:
+def record(resolved: ResolvedRequest) -> RunRequest | None:
     """The request of a run. None for options beyond those of `aiperf run`, which no request can repeat."""
-    targets = []
-    for selection in selections:
-        own = each.get(selection.name, options)
+    targets, options = [], resolved.options
+    for selection in resolved.selections:
+        own = resolved.options_of(selection.name)
         names, params = sorted(selection.implementations), {**own.params, **dict(selection.point)}
         targets.append(RequestedTarget(selection.name, names, own.device, own.size, params, own.executor))
     request = RunRequest(

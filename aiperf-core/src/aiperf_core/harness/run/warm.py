@@ -12,10 +12,11 @@ from typing import Self
 
 from aiperf_core.devices import nvml
 from aiperf_core.harness.processes.child import ForkServer
-from aiperf_core.harness.run.bundle_run import BundleRun
+from aiperf_core.harness.run.bundle_run import BundleRun, NewBundle
 from aiperf_core.harness.run.judge_process import NextJudge
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner, RunReporter
+from aiperf_core.harness.run.request import ResolvedRequest
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import Selection
 
@@ -42,13 +43,10 @@ class WarmRuns:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def run(self, selection: Selection, options: Options, reporter: RunReporter, out: Path | None) -> BundleRun:
-        """A run of a target that is ready to be executed; `out` is as of `BundleRun`."""
-        name, earlier = selection.target.name, self._last.manifest if self._last else None
-        self._last = BundleRun(
-            *(self._server, self._plugins, [selection], name, options, out, reporter),
-            warm=self._planner,
-            earlier=earlier,
-        )
+        """A run of a target that is ready to be executed; `out` is as of `NewBundle`."""
+        request, new = ResolvedRequest([selection], options), NewBundle(name=selection.target.name, out=out)
+        warm, earlier = self._planner, self._last.manifest if self._last else None
+        self._last = BundleRun(self._server, self._plugins, request, new, reporter, warm=warm, earlier=earlier)
         return self._last
 
     def get_ready(self) -> None:
