@@ -4,7 +4,7 @@ from attrs import evolve, frozen
 
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.harness.run import request
-from aiperf_core.harness.run.options import Options, StoppingRule
+from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.request import ResolvedRequest
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.address import Address
@@ -79,13 +79,7 @@ def _options(manifest: Manifest, results: list[TargetResult], tier: str | None) 
         return Options(tier=tier or then)
     # A budget belongs to its tier.
     budget_s = record.budget_s if tier in (None, then) else None
-    return Options(
-        tier=tier or then,
-        policy=record.policy,
-        budget_s=budget_s,
-        stopping=StoppingRule(min_samples=record.min_samples),
-        timeout_s=record.timeout_s,
-    )
+    return evolve(request.common(record), tier=tier or then, budget_s=budget_s)
 
 
 def _why_missing(plugins: Plugins, manifest: Manifest, target: str) -> str | None:

@@ -39,19 +39,19 @@ def record(resolved: ResolvedRequest) -> RunRequest | None:
     request = RunRequest(
         targets, options.tier, options.policy, options.budget_s, options.timeout_s, options.stopping.min_samples
     )
-    return request if _common(request) == evolve(options, device=None, executor=None, size=None, params={}) else None
+    return request if common(request) == evolve(options, device=None, executor=None, size=None, params={}) else None
 
 
 def resolve(request: RunRequest, plugins: Plugins) -> ResolvedRequest:
     """Find the targets of a request. Raises `UsageError` for a target that is not installed."""
-    common = _common(request)
+    shared = common(request)
     selections, each = [], {}
     for wanted in request.targets:
         selections.append(selection_of(plugins, wanted.target, wanted.implementations))
         each[wanted.target] = evolve(
-            common, device=wanted.device, executor=wanted.executor, size=wanted.size, params=wanted.params
+            shared, device=wanted.device, executor=wanted.executor, size=wanted.size, params=wanted.params
         )
-    return ResolvedRequest(selections, common, each)
+    return ResolvedRequest(selections, shared, each)
 
 
 def selection_of(plugins: Plugins, target: str, implementations: Iterable[str]) -> Selection:
@@ -66,7 +66,8 @@ def selection_of(plugins: Plugins, target: str, implementations: Iterable[str]) 
     return evolve(found[base], implementations=frozenset(implementations), point=tuple(sorted(values.items())))
 
 
-def _common(request: RunRequest) -> Options:
+def common(request: RunRequest) -> Options:
+    """The options of all targets of a request."""
     return Options(
         tier=request.tier,
         policy=request.policy,
