@@ -267,3 +267,26 @@ def test_an_output_may_differ_in_values_and_strides(reference: Any, output: Any)
 )
 def test_the_extent_of_a_tensor_in_its_storage(tensor: torch.Tensor, extent: tuple[int, int]) -> None:
     assert pytree.extent(tensor) == extent
+
+
+def test_the_tensors_of_a_pytree_by_path() -> None:
+    value = {"a": [torch.zeros(2), 3, None], "b": (torch.ones(1),)}
+    found = pytree.tensor_pairs(pytree.describe(value, pytree.Layout()), value)
+    assert [(path, node["shape"], leaf.tolist()) for path, node, leaf in found] == [
+        ("a[0]", [2], [0.0, 0.0]),
+        ("b[0]", [1], [1.0]),
+    ]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("length", [0, 7, 8])
+def test_every_bit_counts(dtype: torch.dtype, length: int) -> None:
+    size = torch.empty(0, dtype=dtype).element_size()
+    # NaN in every floating-point format, from an odd place of its storage.
+    fill = 1 if dtype == torch.bool else 0xFF
+    one = torch.full((size * (length + 1),), fill, dtype=torch.uint8).view(dtype)[1:]
+    other = one.clone()
+    assert pytree.same_bits(one, other)
+    if length:
+        other.view(torch.uint8)[-1] ^= 1
+        assert not pytree.same_bits(one, other)

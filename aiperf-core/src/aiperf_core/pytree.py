@@ -124,6 +124,11 @@ def pairs(shape: Shape, value: Any, path: str = "") -> Iterator[tuple[str, Shape
             yield path, shape, value
 
 
+def tensor_pairs(shape: Shape, value: Any) -> Iterator[tuple[str, Shape, torch.Tensor]]:
+    """Path, node and value of each tensor of a pytree that is known to have this shape."""
+    return (leaf for leaf in pairs(shape, value) if leaf[1]["type"] == "tensor")
+
+
 def tensor_bytes(shape: Shape) -> int:
     """The bytes of all elements of all tensors in a pytree."""
     return sum(int(one["bytes"]) for one in tensors_of(shape))
@@ -136,6 +141,22 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
     elif isinstance(value, dict | list | tuple):
         for one in value.values() if isinstance(value, dict) else value:
             yield from tensors(one)
+
+
+def words(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor's bits as the widest integers that fit, in which NaN equals itself."""
+    if not tensor.numel():  # torch does not always normalise the strides of an empty tensor as `view` needs them
+        return torch.empty(0, dtype=torch.uint8, device=tensor.device)
+    flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+    if flat.numel() % 8:
+        return flat
+    # A slice may begin between two words.
+    return (flat.clone() if flat.storage_offset() % 8 else flat).view(torch.int64)
+
+
+def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors of the same form agree in every bit, also on different devices."""
+    return torch.equal(words(one), words(other.to(one.device)))
 
 
 def mapped(value: Any, function: Callable[[torch.Tensor], Any]) -> Any:

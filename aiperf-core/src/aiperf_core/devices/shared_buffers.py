@@ -6,11 +6,14 @@ memory, and the worker copies from there before a sample and back after it, outs
 the worker's process could keep the old values, or hide what it did to them.
 """
 
+from collections.abc import Sequence
+
 import torch
-from attrs import frozen
+from attrs import Factory, frozen
 
 from aiperf_core.devices import host_memory
 from aiperf_core.devices.device import DeviceKind, Told
+from aiperf_core.pytree import Layout
 
 
 @frozen
@@ -39,6 +42,15 @@ class Inputs:
             self.staged.copy_(self.bytes)
 
 
+@frozen(eq=False)
+class Buffers:
+    """A buffer for each rank: the bytes, and the messages and descriptors for processes that map them."""
+
+    bytes: list[torch.Tensor] = Factory(list)
+    messages: list[Told] = Factory(list)
+    fds: list[int] = Factory(list)
+
+
 def create(size: int, kind: DeviceKind, rank: int = 0) -> tuple[torch.Tensor, Told, tuple[int, ...]]:
     """Allocate a buffer. Return its bytes as a uint8 tensor, and the message and descriptors for `attach`."""
     size = max(size, 1)
@@ -46,6 +58,16 @@ def create(size: int, kind: DeviceKind, rank: int = 0) -> tuple[torch.Tensor, To
         return kind.create_memory(size, rank)
     tensor, fd = host_memory.create(size)
     return tensor, {"device": "cpu", "size": size}, (fd,)
+
+
+def create_each(layouts: Sequence[Layout], kind: DeviceKind) -> Buffers:
+    """Allocate a buffer for the layout of each rank, on its device."""
+    created = []
+    for rank, layout in enumerate(layouts):
+        with kind.on(rank):
+            created.append(create(layout.total_bytes, kind, rank))
+    tensors, messages, fds = zip(*created, strict=True)
+    return Buffers(list(tensors), list(messages), [fd for own in fds for fd in own])
 
 
 def attach(message: Told, fd: int | None, kind: DeviceKind) -> torch.Tensor:

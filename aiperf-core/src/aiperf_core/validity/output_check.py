@@ -1,14 +1,15 @@
 """Comparing an output with the reference in float64, piece by piece, so that large outputs need little memory."""
 
+import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from attrs import frozen
 
-from aiperf_core.pytree import Shape
+from aiperf_core.pytree import Shape, pairs, rebuild
 from aiperf_core.tolerance import ELEMENT_FACTOR, Tolerance
 
 # On the host, a piece and what is computed from it stay in the L2 cache.
@@ -162,3 +163,63 @@ def quality(metric: str, out: torch.Tensor, reference: torch.Tensor) -> float:
     if metric == "rel_l2":
         return float((one - right).norm() / right.norm())
     return float(1 - torch.nn.functional.cosine_similarity(one, right, dim=0))
+
+
+@frozen
+class Output:
+    """An output of another process.
+
+    shape: describes it.
+    tensor: returns the tensor of a node, in shared memory.
+    numbers: what the process reports for the numbers of the output, by path.
+    """
+
+    shape: Shape
+    tensor: Callable[[Shape], torch.Tensor]
+    numbers: Any
+
+    def leaves(self, answer: Any) -> Iterator[tuple[str, Shape, Any, Any]]:
+        """Path and node of each leaf, what was found, and what is right."""
+        for path, node, right in pairs(self.shape, answer):
+            is_tensor = node["type"] == "tensor"
+            yield path, node, self.tensor(node).to(right.device) if is_tensor else self._number(path), right
+
+    def build(self, answer: Any) -> Any:
+        """The output as a pytree."""
+        shape = copy.deepcopy(self.shape)
+        for path, node, _ in pairs(shape, answer):
+            if node["type"] == "number":
+                node["value"] = self._number(path)
+        return rebuild(shape, self.tensor)
+
+    def _number(self, path: str) -> float:
+        """The number that is reported at a path; NaN where it is missing or no number."""
+        number = self.numbers.get(path) if isinstance(self.numbers, dict) else None
+        return number if isinstance(number, int | float) else math.nan
+
+
+def compare_output(output: Output, answer: Any, tolerance: Tolerance) -> dict[str, Any]:
+    """The worst error of an output as a fraction of the tolerance, if it is finite, and the first beyond it."""
+    results = [compare_leaf(*leaf, tolerance) for leaf in output.leaves(answer)]
+    worst = max((one.worst for one in results), default=0.0)
+    error = next((one.error for one in results if one.error), None)
+    return {"worst": worst if math.isfinite(worst) else None, "error": error, "quality": None}
+
+
+def worst_quality(metric: str, output: Output, answer: Any) -> float:
+    """A built-in quality metric of the worst tensor of an output."""
+    leaves = output.leaves(answer)
+    values = [quality(metric, found, right) for _, node, found, right in leaves if node["type"] == "tensor"]
+    # Python's max drops a NaN that does not come first.
+    return max(values, default=0.0) if all(map(math.isfinite, values)) else math.nan
+
+
+def compare_quality(metric: str, value: float, budget: float) -> dict[str, Any]:
+    """The quality of an output of a lossy variant, also as a fraction of its budget, as from `compare_output`."""
+    error = None if value <= budget else f"{metric} is {value:.4g}; its budget is {budget:g}"
+    finite = math.isfinite(value)
+    return {
+        "worst": value / budget if finite and budget else None,
+        "error": error,
+        "quality": value if finite else None,
+    }

@@ -1,7 +1,8 @@
-"""Checks of a reference that was written for another harness: nothing is judged by it before it passes them.
+"""Checks of a reference: nothing is judged by it before it passes them.
 
-Such a reference was never linted, and declares no tolerance. Its tolerance follows from the dtypes of its output, and
-from its own error against float64 where that is larger: a fault of the reference must not fall on a candidate.
+A reference that was written for another harness was never linted, and declares no tolerance. Its tolerance follows from
+the dtypes of its output, and from its own error against float64 where that is larger: a fault of the reference must not
+fall on a candidate.
 """
 
 import math
@@ -56,6 +57,19 @@ def check_inputs_matter(shape: pytree.Shape, answer: Any, other: Any, fault: Cal
         )
 
 
+def check_form(shape: pytree.Shape, answer: Any, reference: str, fault: Callable[[str], BenchmarkError]) -> None:
+    """Raise what `fault` makes for an answer of another form than that of the first one, which `shape` describes."""
+    try:
+        found = _form(pytree.describe(answer, pytree.Layout()))
+    except TypeError:
+        found = None
+    if found != _form(shape):
+        raise fault(
+            f"{reference} returned another structure or size for another seed; accepted are the same shapes for every "
+            "seed (pad what varies)."
+        )
+
+
 def tolerance_of(
     shape: pytree.Shape, pairs: list[tuple[Any, Any]], fault: Callable[[str], BenchmarkError]
 ) -> Tolerance:
@@ -84,6 +98,13 @@ def _own_precision(shape: pytree.Shape, wide: Any) -> bool:
     """Whether an answer was computed in less than float64, although it was given float64."""
     leaves = (leaf for _, node, leaf in pytree.pairs(shape, wide) if node["type"] == "tensor")
     return any(leaf.is_floating_point() and leaf.dtype != torch.float64 for leaf in leaves)
+
+
+def _form(shape: pytree.Shape) -> Any:
+    """The structure and sizes of a pytree, without dtypes (which float64 changes) and values of numbers."""
+    items = shape.get("items", ())
+    within = {key: _form(one) for key, one in items.items()} if isinstance(items, dict) else [*map(_form, items)]
+    return shape["type"], shape.get("shape"), within
 
 
 def _leaves(shape: pytree.Shape, answer: Any, right: Any) -> Iterator[tuple[str, pytree.Shape, Any, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from attrs import asdict, define
+from attrs import asdict, define, evolve
 
 from aiperf_core import Cost, pytree
 from aiperf_core.described import Described, DescribedImplementation
@@ -41,10 +41,10 @@ class Case:
     def compare(self, lossy: Message | None = None, numbers: dict[str, Any] | None = None) -> Message:
         """Have what lies in the outputs compared."""
         # The judge clears what it has compared; these tests compare it again.
-        returned = self.judge._outputs[0].clone()
+        returned = self.judge._opened.memory.outputs.bytes[0].clone()
         result = self.judge.do_compare(lossy, {} if numbers is None else numbers)
-        assert self.judge._outputs[0].eq(0xFF).all()
-        self.judge._outputs[0].copy_(returned)
+        assert self.judge._opened.memory.outputs.bytes[0].eq(0xFF).all()
+        self.judge._opened.memory.outputs.bytes[0].copy_(returned)
         return result
 
     def put(self, answer: Any) -> None:
@@ -147,11 +147,13 @@ def test_a_single_thread_handles_a_small_working_set(opened: Open, monkeypatch: 
     case, seen = opened("judged", n=6), []
     assert torch.get_num_threads() == 1
     for flops in (0.0, 1e9):
-        case.judge._benchmark = SimpleNamespace(
+        benchmark: Any = SimpleNamespace(
+            task=case.judge._opened.target.benchmark.task,
             work=lambda _, flops=flops: Cost(bytes_read=1, bytes_written=1, flops=flops),
             answer=lambda *_: seen.append(torch.get_num_threads()),
         )
-        case.judge._right_answer(wide=True)
+        case.judge._opened.target = evolve(case.judge._opened.target, benchmark=benchmark)
+        case.judge._opened.right_answer(wide=True)
     assert (seen, torch.get_num_threads()) == ([1, threads], 1)
 
 
@@ -161,12 +163,16 @@ def test_a_reference_of_unknown_arithmetic_has_all_threads_for_more_bytes(
 ) -> None:
     threads = torch.get_num_threads()
     case, seen = opened("judged", n=6), []
-    case.judge._threads = threads + 1
-    case.judge._foreign, case.judge._working_set_bytes = SimpleNamespace(path="model.py"), moved
-    case.judge._benchmark = SimpleNamespace(
-        work=lambda _: Cost(bytes_read=1), answer=lambda *_: seen.append(torch.get_num_threads())
+    opened = case.judge._opened
+    foreign: Any = SimpleNamespace(path="model.py")
+    benchmark: Any = SimpleNamespace(
+        task=opened.target.benchmark.task,
+        work=lambda _: Cost(bytes_read=1),
+        answer=lambda *_: seen.append(torch.get_num_threads()),
     )
-    case.judge._right_answer(wide=True)
+    opened.target = evolve(opened.target, threads=threads + 1, foreign=foreign, benchmark=benchmark)
+    opened.working_set_bytes = moved
+    opened.right_answer(wide=True)
     assert (seen, torch.get_num_threads()) == ([threads + 1 if all_threads else 1], 1)
 
 
@@ -268,7 +274,7 @@ def test_only_a_thorough_look_sees_a_changed_static(opened: Open) -> None:
 
 def test_nan_among_the_values_is_no_change(opened: Open) -> None:
     case = opened("judged_exact", n=8)
-    case.judge._fresh["a"][3] = math.nan
+    case.judge._opened.fresh["a"][3] = math.nan
     case.judge.do_repair()
     assert case.judge.do_changed(True) == case.judge.do_changed(False) == []
 
@@ -302,7 +308,7 @@ def right_answer(case: Case) -> tuple[Any, dict[str, float]]:
     """The reference's answer to the present inputs, and its numbers by path."""
     module = importlib.import_module("judged")
     memory = {"memory": {"sum": case.inputs["memory"]["sum"].clone()}}
-    fresh = {name: case.judge._fresh[name] for name in ("shift", "steps")}
+    fresh = {name: case.judge._opened.fresh[name] for name in ("shift", "steps")}
     inputs = {name: case.inputs[name] for name in ("pair", "ids", "wave", "odd")}
     answer = module.reference(**inputs, **memory, **fresh, **case.static)
     return answer, {"mean": answer["mean"], "steps": answer["steps"]}
@@ -409,9 +415,9 @@ def test_the_reference_runs_once_for_all_who_share_the_values(opened: Open) -> N
 
 def test_a_reference_with_state_leaves_it_to_the_implementation(opened: Open) -> None:
     case = opened("judged", n=6)
-    before = case.judge._fresh["memory"]["sum"].clone()
+    before = case.judge._opened.fresh["memory"]["sum"].clone()
     case.compare()
-    assert torch.equal(case.judge._fresh["memory"]["sum"], before)
+    assert torch.equal(case.judge._opened.fresh["memory"]["sum"], before)
     assert torch.equal(case.inputs["memory"]["sum"], before)
 
 
@@ -492,7 +498,10 @@ def test_a_built_in_metric_does_not_compare_numbers(opened: Open) -> None:
 
 def test_a_budget_of_nothing_has_no_fraction(opened: Open) -> None:
     case = opened("judged_lossy", numbers=0)
-    exact = [one.float() for one in (case.judge._benchmark.answer({"numbers": 0}, {"a": case.inputs["a"].double()}))]
+    exact = [
+        one.float()
+        for one in (case.judge._opened.target.benchmark.answer({"numbers": 0}, {"a": case.inputs["a"].double()}))
+    ]
     case.put(exact)
     assert case.compare(lossy("max_abs_error", 0.0))["worst"] is None
 

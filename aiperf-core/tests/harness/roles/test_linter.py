@@ -15,6 +15,7 @@ from aiperf_core.errors import BenchmarkError, ContractError, SkipError
 from aiperf_core.harness.processes.channel import Channel
 from aiperf_core.harness.roles.judge import Judge
 from aiperf_core.harness.roles.linter import Linter
+from aiperf_core.harness.roles.open_target import OpenTarget
 from aiperf_core.validity.wrong_answers import round_to
 
 TARGETS = Path(__file__).parents[2] / "validity" / "targets"
@@ -334,18 +335,18 @@ def test_wrong_implementations_are_found(linter: Linter, name: str, start: str) 
 
 def test_implementations_share_the_data_until_one_is_wrong(linter: Linter, monkeypatch: pytest.MonkeyPatch) -> None:
     opened, answered = [], []
-    open_data, answer = Judge.do_open, Judge._right_answer
+    open_data, answer = Judge.do_open, OpenTarget.right_answer
 
     def counted_open(self: Judge, *given: Any) -> Any:
         opened.append(given)
         return open_data(self, *given)
 
-    def counted_answer(self: Judge, *, wide: bool) -> Any:
+    def counted_answer(self: OpenTarget, *, wide: bool) -> Any:
         answered.append(wide)
         return answer(self, wide=wide)
 
     monkeypatch.setattr(Judge, "do_open", counted_open)
-    monkeypatch.setattr(Judge, "_right_answer", counted_answer)
+    monkeypatch.setattr(OpenTarget, "right_answer", counted_answer)
     for name in ("library", "by_columns"):
         assert attempt(linter, "sound", name, m=5, n=13, k=19) is None
     assert len(opened) == 1

@@ -28,17 +28,16 @@ from itertools import chain
 from typing import Any
 
 import torch
-from attrs import asdict
+from attrs import asdict, evolve
 
 from aiperf_core import pytree
 from aiperf_core.benchmark import Implementation, bind, call_with
-from aiperf_core.described import TargetRef
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.harness.processes.channel import Channel, Message
-from aiperf_core.harness.roles.judge import Judge, rank_name
-from aiperf_core.loading import load_benchmark
+from aiperf_core.harness.roles.judge import Judge
+from aiperf_core.harness.roles.loaded_target import LoadedTarget, rank_name
+from aiperf_core.precision import set_float32_precision
 from aiperf_core.serving import Desk, at_desk
-from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.tolerance import exact
 from aiperf_core.validity import declared_cost
 from aiperf_core.validity.lint import Outcome, form, outcome
@@ -89,9 +88,10 @@ class Linter(Judge):
     def do_open(self, *positional: Any, **named: Any) -> Message:
         """Open as a judge does. Implementations that are tried at the same sizes share what is opened."""
         self._opened_for, self._answers = None, {}
-        opened = super().do_open(*positional, **named)
-        self._opened_for = self._name, self._device_name, self._params
-        return opened
+        told = super().do_open(*positional, **named)
+        self._target = self._opened.target
+        self._opened_for = self._target.name, self._target.device, self._target.params
+        return told
 
     def _for_run(self, module: str) -> Message:
         """Nothing: no run follows."""
@@ -102,41 +102,39 @@ class Linter(Judge):
 
         listed: the `goal` and the `devices` of the contents page.
         """
-        self._take_device(device)
-        self._name, self._params = target["name"], params
-        self._world = int(params.get(WORLD_SIZE, 0))
-        self._benchmark = load_benchmark(TargetRef(**target))
+        self._target = LoadedTarget.load(target, device, params, SEEDS[0])
         outcomes = [*self._test_workload(), *self._test_reference()]
         broken = [one.test for one in outcomes if one.verdict == "problem" and one.test in _NEEDED]
         if broken:
             why = f"nothing can be compared before this is fixed: {', '.join(broken)}"
             outcomes += [Outcome("judge", "not applicable", why), Outcome("cost", "not applicable", why)]
         else:
-            self._opened = self.do_open(target, device, params, 0, 0)
+            self._told = self.do_open(target, device, params, 0, 0)
             outcomes += [*self._test_judge(), *self._test_cost()]
         docstring = sys.modules[target["module"]].__doc__ or ""
-        outcomes += form(self._benchmark, self._device_name, docstring, listed)
+        outcomes += form(self._target.benchmark, self._target.device, docstring, listed)
         return [asdict(self._accepted(one)) for one in outcomes]
 
     def _accepted(self, one: Outcome) -> Outcome:
         """The outcome, or `ok` in place of a note that the author accepts."""
-        reason = self._benchmark.accepted.get(one.test)
+        reason = self._target.benchmark.accepted.get(one.test)
         return one if one.verdict != "note" or reason is None else Outcome(one.test, found=reason)
 
     def do_try(self, target: Message, device: Message, params: dict[str, float], implementation: str) -> str | None:
         """Run an implementation on several draws, renewed in place; what was wrong. Its exceptions pass through."""
         if self._opened_for != (target["name"], device["name"], params):
             self.do_open(target, device, params, 0, 0)
-        self._take_device(device)  # the last implementation may have changed the precision
+        set_float32_precision("highest")  # the last implementation may have changed the precision
         opened_for, self._opened_for = self._opened_for, None
-        code = next(one for one in self._benchmark.implementations_on(device["name"]) if one.name == implementation)
-        self._timer = self._kind.open(self._working_set_bytes, all_streams=True)
-        inputs, static = (pytree.rebuild(shape, self._in) for shape in (self._inputs_shape, self._static_shape))
-        arguments = {**params, **inputs, **static, **{name: file.path for name, file in self._files.items()}}
+        benchmark, memory = self._target.benchmark, self._opened.memory
+        code = next(one for one in benchmark.implementations_on(device["name"]) if one.name == implementation)
+        self._timer = self._target.kind.open(self._opened.working_set_bytes, all_streams=True)
+        inputs, static = (pytree.rebuild(one, memory.argument) for one in (memory.inputs_shape, memory.static_shape))
+        arguments = {**params, **inputs, **static, **{name: file.path for name, file in memory.files.items()}}
         with contextlib.ExitStack() as stack:
-            if self._benchmark.folder:
+            if benchmark.folder:
                 arguments["folder"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="aiperf-lint-"))
-            wrong = self._try(code, *at_desk(self._benchmark.task.served, arguments))
+            wrong = self._try(code, *at_desk(benchmark.task.served, arguments))
         if not wrong:  # else it may have written to static arguments, which are drawn once
             self._opened_for = opened_for
         return wrong
@@ -149,21 +147,22 @@ class Linter(Judge):
             if hasattr(instance, "prepare"):
                 call_with(instance.prepare, arguments)
             run = instance.run
+        opened, device = self._opened, self._target.kind.torch_device
         for draw, seed in enumerate(SEEDS, 1):
             arguments.update(self.do_renew(seed))
-            self._answer = self._answers.get(seed)
+            opened.answer = self._answers.get(seed)
             call: Callable[[], Any] = bind(run, arguments)
-            output = call() if desk is None else pytree.mapped(desk.serving(call)(), lambda one: one.to(self._device))
-            if self._benchmark.deferred:
+            output = call() if desk is None else pytree.mapped(desk.serving(call)(), lambda one: one.to(device))
+            if self._target.benchmark.deferred:
                 instance.finish()
                 output = instance.output()
             self._timer.synchronize()
-            pytree.match(self._output_shape, output, self._device)
+            pytree.match(opened.memory.output_shape, output, device)
             changed = self.do_changed(thorough=True)
             if changed:
                 return f"changes its inputs {', '.join(changed)}, which the workload does not declare as state"
             refused = self._refused(output, asdict(code.lossy) if code.lossy else None)
-            self._answers[seed] = self._answer
+            self._answers[seed] = opened.answer
             if refused:
                 return f"gives a wrong answer on draw {draw} of {len(SEEDS)}: {refused[0]}"
         return None
@@ -171,20 +170,18 @@ class Linter(Judge):
     # --- the workload
 
     def _test_workload(self) -> Iterator[Outcome]:
-        task = self._benchmark.task
-        first, again = self._draw(task.inputs, SEEDS[0]), self._draw(task.inputs, SEEDS[0])
-        self._fresh, self._static = first, self._draw(task.static, SEEDS[0]) if task.static else {}
-        static_again = self._draw(task.static, SEEDS[0]) if task.static else {}
+        target = self._target
+        first, again, static_again = target.draw(SEEDS[0]), target.draw(SEEDS[0]), target.draw_static(SEEDS[0])
         yield outcome(
             "workload.repeats",
-            [*self._unlike(first, again), *self._unlike(self._static, static_again)],
+            [*self._unlike(first, again), *self._unlike(target.static, static_again)],
             "the same seed draws other values for {}",
             "Draw everything from the `generator` that the workload is given.",
         )
         still: set[str] = set()
         shapes: set[str] = set()
         for seed in SEEDS[1:]:
-            other = self._draw(task.inputs, seed)
+            other = target.draw(seed)
             shapes |= _form(self._nodes(first)) ^ _form(self._nodes(other))
             still |= {path for path, _, _ in self._nodes(first)} - set(self._unlike(first, other))
         yield outcome(
@@ -208,7 +205,7 @@ class Linter(Judge):
             return list(pytree.pairs(pytree.describe(values, pytree.Layout()), values))
         except TypeError as error:
             raise BenchmarkError(
-                f"{self._name!r}: the workload or the reference returned what cannot be used: {error}."
+                f"{self._target.name!r}: the workload or the reference returned what cannot be used: {error}."
             ) from None
 
     def _unlike(self, one: Any, other: Any) -> list[str]:
@@ -219,20 +216,16 @@ class Linter(Judge):
     # --- the reference
 
     def _test_reference(self) -> Iterator[Outcome]:
-        task = self._benchmark.task
+        target, state = self._target, self._target.benchmark.task.state
         changed: set[str] = set()
         forms: set[frozenset[str]] = set()
         infinite: set[str] = set()
         for seed in SEEDS:
-            self._fresh = self._draw(task.inputs, seed)
-            arguments = self._arguments(wide=False)
+            arguments = target.arguments(target.draw(seed), wide=False)
             before = pytree.mapped(arguments, torch.clone)
-            nodes = self._nodes(self._benchmark.answer(self._params, arguments))
+            nodes = self._nodes(target.benchmark.answer(target.params, arguments))
             changed.update(
-                *(
-                    self._unlike({name: before[name]}, {name: arguments[name]})
-                    for name in arguments.keys() - set(task.state)
-                )
+                *(self._unlike({name: before[name]}, {name: arguments[name]}) for name in arguments.keys() - set(state))
             )
             forms.add(_form(nodes))
             infinite |= {path or "the answer" for path, _, leaf in nodes if not is_finite(leaf)}
@@ -269,7 +262,7 @@ class Linter(Judge):
         right = self._right()
         for seed in SEEDS:
             self.do_renew(seed)
-            own += self._refused(self._right_answer(wide=False))
+            own += self._refused(self._opened.right_answer(wide=False))
             unsteady += self._unsteady()
             stale, right = right, self._right()
             for test, label, accepted in chain(self._wrong_leaves(leaves, right, stale), self._wrong_wholes()):
@@ -301,13 +294,12 @@ class Linter(Judge):
 
     def _unsteady(self) -> list[str]:
         """How a second answer of the reference differs from the judge's, before either is rounded."""
-        second = self._right_answer(wide=not self._exact)
-        found = {path: leaf for path, _, leaf in pytree.pairs(self._output_shape, second)}
+        one, shape = self._opened, self._opened.memory.output_shape
+        second = one.right_answer(wide=not one.tolerance.is_exact)
+        found = {path: leaf for path, _, leaf in pytree.pairs(shape, second)}
         with torch.no_grad():
-            leaves = pytree.pairs(self._output_shape, self._judged_by())
-            errors = [
-                compare_leaf(path, node, found[path], right, self._tolerance).error for path, node, right in leaves
-            ]
+            leaves = pytree.pairs(shape, one.judged_by())
+            errors = [compare_leaf(path, node, found[path], right, one.tolerance).error for path, node, right in leaves]
         return [error for error in errors if error]
 
     def _wrong_leaves(self, leaves: Iterable[str], right: Answer, stale: Answer) -> Iterator[tuple[str, str, bool]]:
@@ -326,7 +318,7 @@ class Linter(Judge):
         for name, bits in self._coarser_than(min(finest, outputs)):
             accepted = self._accepts_for(partial(coarsened, bits=bits))
             yield "judge.rounded_inputs", f"the answer for inputs rounded to {name}", accepted
-        declared, inputs = self._opened["cost"]["bytes_read"], self._opened["input_bytes"]
+        declared, inputs = self._told["cost"]["bytes_read"], self._told["input_bytes"]
         if declared * declared_cost.BYTES_SLACK < inputs:
             return
         floating = [(path, one) for path, one in self._input_tensors() if rounds(one)]
@@ -334,7 +326,7 @@ class Linter(Judge):
         for path, one in floating or self._input_tensors():
             for dim in sorted({0, one.dim() - 1}):
                 # The cost leaves out an input whose bytes are missing in it, such as the seed of the others.
-                left_out = not self._world and declared + one.nbytes <= inputs
+                left_out = not self._target.world and declared + one.nbytes <= inputs
                 if one.dim() and one.shape[dim] > 1 and not left_out:
                     accepted = self._accepts_for(partial(half_zeroed, chosen=one, dim=dim))
                     yield "judge.skipped_work", f"zeros for the last half of {path!r} along dimension {dim}", accepted
@@ -346,7 +338,7 @@ class Linter(Judge):
 
     def _test_budgets(self, leaves: Iterable[str], right: Answer, stale: Answer) -> Iterator[Outcome]:
         """Whether the metric of each lossy variant refuses grossly wrong answers, for one draw."""
-        for one in self._benchmark.implementations_on(self._device_name):
+        for one in self._target.benchmark.implementations_on(self._target.device):
             if one.lossy is None:
                 continue
             believed = []
@@ -363,7 +355,7 @@ class Linter(Judge):
             )
 
     def _input_tensors(self) -> list[tuple[str, torch.Tensor]]:
-        leaves = self._nodes({**self._fresh, **self._static})
+        leaves = self._nodes({**self._opened.fresh, **self._target.static})
         return [(path, one) for path, _, one in leaves if isinstance(one, torch.Tensor) and one.numel()]
 
     def _leaf(self, right: torch.Tensor, stale: torch.Tensor) -> Leaf:
@@ -372,24 +364,19 @@ class Linter(Judge):
         return Leaf(right, stale, alike, self._coarser_than(significant_bits(right.dtype)) if rounds(right) else [])
 
     def _coarser_than(self, bits: int) -> list[tuple[str, int]]:
-        return coarser(self._opened["cost"]["precision"], bits)
-
-    def _judged_by(self) -> Any:
-        """The answer that the judge compares with, as the reference returned it."""
-        if self._answer is None:
-            self.do_compare(None, {})  # computes the answer; the outputs do not matter
-        return self._answer
+        return coarser(self._told["cost"]["precision"], bits)
 
     def _output_leaves(self) -> list[tuple[str, pytree.Shape]]:
-        return [(path, node) for path, node, _ in pytree.pairs(self._output_shape, self._judged_by())]
+        leaves = pytree.pairs(self._opened.memory.output_shape, self._opened.judged_by())
+        return [(path, node) for path, node, _ in leaves]
 
     def _right(self) -> Answer:
         """The answer that the judge compares with, in the dtypes of the output."""
-        return self._cast(self._judged_by())
+        return self._cast(self._opened.judged_by())
 
     def _cast(self, answer: Any) -> Answer:
         cast = {}
-        for path, node, leaf in pytree.pairs(self._output_shape, answer):
+        for path, node, leaf in pytree.pairs(self._opened.memory.output_shape, answer):
             if node["type"] == "tensor":
                 cast[path] = leaf.detach().to(getattr(torch, node["dtype"]), copy=True)
             elif node["type"] == "number":
@@ -405,7 +392,7 @@ class Linter(Judge):
         with torch.no_grad():
             for path, node in self._output_leaves():
                 if node["type"] == "tensor":
-                    self._out(node).copy_(leaves[path])
+                    self._opened.memory.output(node).copy_(leaves[path])
                 elif node["type"] == "number":
                     numbers[path] = leaves[path].item()
         error = self.do_compare(lossy, numbers)["error"]
@@ -416,34 +403,31 @@ class Linter(Judge):
 
         It may do so for values that the workload never draws.
         """
-        right = self._right()
-        fresh, static = self._fresh, self._static
-        self._fresh, self._static = pytree.mapped(fresh, alter), pytree.mapped(static, alter)
+        right, opened, target = self._right(), self._opened, self._target
+        altered, fresh = evolve(target, static=pytree.mapped(target.static, alter)), pytree.mapped(opened.fresh, alter)
         try:
-            answer = self._cast(self._right_answer(wide=not self._exact))
+            answer = self._cast(altered.right_answer(fresh, wide=not opened.tolerance.is_exact))
         except Exception:
             return None
-        finally:
-            self._fresh, self._static = fresh, static
         return answer if all(leaf.shape == right[path].shape for path, leaf in answer.items()) else None
 
     # --- cost
 
     def _test_cost(self) -> Iterator[Outcome]:
-        cost, world = self._opened["cost"], max(1, self._world)
+        cost, world, memory = self._told["cost"], len(self._target.places), self._opened.memory
         yield self._test_flops(cost["flops"] * world)
-        cache = self._benchmark.cache
-        inputs, output = self._opened["input_bytes"] // world, self._opened["output_bytes"] // world
+        cache = self._target.benchmark.cache
+        inputs, output = self._told["input_bytes"] // world, self._told["output_bytes"] // world
         yield declared_cost.bytes_read(cost["bytes_read"], inputs, self._needed, warm=cache == "warm")
-        items = self._inputs_shape["items"]
-        items = items[rank_name(0)]["items"] if self._world else items
-        state = sum(pytree.tensor_bytes(items[name]) for name in self._benchmark.task.state)
+        items = memory.inputs_shape["items"]
+        items = items[rank_name(0)]["items"] if self._target.world else items
+        state = sum(pytree.tensor_bytes(items[name]) for name in self._target.benchmark.task.state)
         yield declared_cost.bytes_written(cost["bytes_written"], output, state, cold=cache == "cold")
 
     def _test_flops(self, declared: float) -> Outcome:
         try:
             with declared_cost.Work() as work:  # of all ranks
-                self._right_answer(wide=False)
+                self._opened.right_answer(wide=False)
         except Exception as error:  # the reference works: an operation cannot be intercepted
             why = f"the reference cannot be counted: {type(error).__name__}: {error}"
             return Outcome("cost.flops", "not applicable", why)
@@ -455,7 +439,7 @@ class Linter(Judge):
         With ranks, the declared cost is one rank's. An element is probed by a NaN in its place.
         """
         right, needed = self._right(), {}
-        generator, first = torch.Generator().manual_seed(0), f"{rank_name(0)}." if self._world else ""
+        generator, first = torch.Generator().manual_seed(0), f"{rank_name(0)}." if self._target.world else ""
         for path, one in self._input_tensors():
             if rounds(one):
                 places = torch.randint(one.numel(), (PROBES,), generator=generator).tolist()
