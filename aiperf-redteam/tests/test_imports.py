@@ -20,7 +20,7 @@ ATTACKED = {
     "tamper.py": {
         "aiperf_core.devices.timing",
         "aiperf_core.validity.output_check",
-        "aiperf_core.harness.roles.worker.Worker",
+        "aiperf_core.harness.roles.output.Output",
     },
     "timing_cache.py": {"aiperf_core.devices.cpu.CpuDevice"},
 }

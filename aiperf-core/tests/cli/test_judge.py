@@ -69,7 +69,7 @@ class Implementation:
         while type(frame.f_locals.get("self")).__name__ != "Worker":
             frame = frame.f_back
         worker = frame.f_locals["self"]
-        worker._instance, worker._run, worker._names = self, self.run, ["x"]
+        worker._code.instance, worker._code.run, worker._code.names = self, self.run, ("x",)
         STATE
         worker._channel.send({"token": worker._token, "ok": {"prepare_s": PREPARED}})
         worker.serve()
@@ -92,7 +92,7 @@ class Implementation:
         frame.f_locals["self"].notify("ended")
         return torch.cat((first, torch.softmax(x[half:], dim=-1)))
 """
-# Has the output computed where it is copied; the worker's function is its own again behind each sample.
+# Has the output computed where it is copied; the harness's function is its own again behind each sample.
 PUTS_BACK = """
 import sys
 import torch
@@ -103,15 +103,15 @@ class Implementation:
         frame = sys._getframe()
         while type(frame.f_locals.get("self")).__name__ != "Worker":
             frame = frame.f_back
-        kind = type(frame.f_locals["self"])
-        honest = kind._copy_output
+        kind = type(frame.f_locals["self"]._output)
+        honest = kind.copy
 
-        def later(worker):
-            kind._copy_output = honest
+        def later(output):
+            kind.copy = honest
             torch.softmax(x, dim=-1, out=out)
-            return honest(worker)
+            return honest(output)
 
-        kind._copy_output = later
+        kind.copy = later
         return out
 """
 # The output is the beginning of an own buffer, behind which lies what the next call needs.

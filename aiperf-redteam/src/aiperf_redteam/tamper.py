@@ -54,12 +54,12 @@ def stepwise(x, steps):
 )
 class SwappedBody:
     def prepare(self, x):
-        from aiperf_core.harness.roles.worker import Worker
+        from aiperf_core.harness.roles.output import Output
 
-        def fingerprint(self, place):
+        def sums(self, value):
             return []
 
-        Worker._fingerprint.__code__ = fingerprint.__code__
+        Output._sums.__code__ = sums.__code__
         self.out = torch.empty_like(x)
 
     def run(self, x, steps):
@@ -158,7 +158,7 @@ def waits(x, steps):
 
 @bench.variant(device=("cpu", "cuda"), why="writes a smaller size over the one that its caller passes on")
 def shrunk(x, steps):
-    arguments = caller("serve").f_locals["self"]._arguments
+    arguments = caller("serve").f_locals["self"]._code.arguments
     arguments["steps"] = 1
     return work(x, min(steps, arguments["steps"]))
 
@@ -173,10 +173,10 @@ def impersonate(it, asked, x, steps):
     """Answer the supervisor's requests in place of the worker, with the times of calls that do nothing."""
     request = {name: asked[name] for name in inspect.signature(it.do_sample).parameters}
     kept, do = torch.empty_like(x), "sample"
-    it._run, it._names, it._token = (lambda: kept), (), ""
+    it._code.run, it._code.names, it._token = (lambda: kept), (), ""
     while True:
         if do == "output":
-            it._output = work(x, steps)
+            it._output.value = work(x, steps)
         reply = getattr(it, f"do_{do}")(**request)
         if isinstance(reply, dict) and "late" in reply:
             reply["late"] = False

@@ -16,7 +16,7 @@ from aiperf_core.devices.device import DeviceKind, Told
 from aiperf_core.pytree import Layout
 
 
-@frozen
+@frozen(slots=False)  # a snapshot of a process reads the attributes
 class Inputs:
     """The bytes that inputs are views of.
 

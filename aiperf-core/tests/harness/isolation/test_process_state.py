@@ -14,9 +14,9 @@ from aiperf_core.validity.checks.global_state import differences
 SERVER = """
 import json, os, sys, threading, time
 import torch
-from aiperf_core.devices import cpu, cuda, ledger
+from aiperf_core.devices import cpu, cpu_kind, cuda, ledger
 from aiperf_core.harness.isolation import process_state
-from aiperf_core.harness.roles import worker
+from aiperf_core.harness.roles import output, worker
 torch.set_num_threads(2)
 torch.set_num_interop_threads(2)
 
@@ -26,11 +26,14 @@ def around(source):
     device._flush = torch.zeros(64, dtype=torch.uint8)
     channel, _ = worker.Channel.pair()
     served = worker.Worker(channel)
+    memory = torch.zeros(64, dtype=torch.uint8)
+    served._output = output.Output({}, memory, memory, cpu_kind.CpuKind(), device)
+    ours = served, device, channel, served._output
     started = time.process_time()
-    before = {**process_state.snapshot(), "objects": process_state.objects(served, device, channel)}
+    before = {**process_state.snapshot(), "objects": process_state.objects(*ours)}
     took = time.process_time() - started
     exec(compile(source, "candidate.py", "exec"), {"device": device, "served": served})
-    return before, {**process_state.snapshot(), "objects": process_state.objects(served, device, channel)}, took, None
+    return before, {**process_state.snapshot(), "objects": process_state.objects(*ours)}, took, None
 
 
 print("ready", flush=True)
@@ -117,7 +120,7 @@ HONEST = {
         import torch
         device.time(lambda: torch.ones(3), "wall", 3)
         device.make_ready()
-        served._output = torch.ones(3)
+        served._output.value = torch.ones(3)
     """,
     "warnings in the harness's modules": """
         import warnings
@@ -217,6 +220,14 @@ CHANGES = {
     "a method on the object": (
         "served.do_sample = lambda **_: {}",
         {"Worker.overridden": "objects"},
+    ),
+    "a method on the output": (
+        "served._output.copy = lambda: {}",
+        {"Output.overridden": "objects"},
+    ),
+    "other memory for the output": (
+        "import torch; served._output.memory = torch.zeros(64, dtype=torch.uint8)",
+        {"Output.memory": "objects"},
     ),
     "the flushing buffer": (
         "device._flush = None",

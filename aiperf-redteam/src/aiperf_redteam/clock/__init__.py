@@ -44,7 +44,7 @@ def in_thread(function, *arguments):
 
 
 def deliver(worker, output):
-    torch.frombuffer(worker._outputs.numpy(), dtype=torch.float32)[: output.numel()].copy_(output)
+    torch.frombuffer(worker._output.memory.numpy(), dtype=torch.float32)[: output.numel()].copy_(output)
 
 
 # A thread computes whenever the inputs change. The loop that waits for the start leaves the interpreter to it.

@@ -80,7 +80,7 @@ class Implementation:
 class Implementation:
     def prepare(self, x):
         owner = worker()
-        owner._instance, owner._run, owner._names = self, self.run, ["x"]
+        owner._code.instance, owner._code.run, owner._code.names = self, self.run, ("x",)
         owner._channel.send({"token": owner._token, "ok": {"prepare_s": 1e-3}})
         def observed():
             page = owner._page
@@ -89,7 +89,7 @@ class Implementation:
             number = page.wait(last)
             page.end(number, {})
             owner.notify("ended")
-            owner._output = work(x)
+            owner._output.value = work(x)
             sample = {"device_s": None, "wall_s": 1e-6, "cpu_s": 0.0, "hidden": False}
             sample |= {"voluntary_switches": 0, "involuntary_switches": 0, "beside": {}}
             return sample | {"output": {"numbers": {}, "late": False, "aliases": []}}
@@ -103,7 +103,7 @@ class Implementation:
 class Implementation:
     def prepare(self, x):
         owner = worker()
-        owner._instance, owner._run, owner._names = self, self.run, ["x"]
+        owner._code.instance, owner._code.run, owner._code.names = self, self.run, ("x",)
         owner._channel.send({"token": owner._token, "ok": {"prepare_s": 1e-3}})
         owner.serve()
 

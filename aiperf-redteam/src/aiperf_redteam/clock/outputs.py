@@ -30,24 +30,26 @@ class Implementation:
 class Implementation:
     def run(self, x):
         owner = worker()
-        aliases = type(owner)._aliases
+        output = owner._output
+        aliases = type(output).aliases
         def later():
-            owner._output = work(x)
-            deliver(owner, owner._output)
-            return aliases(owner)
-        owner._aliases = later
+            output.value = work(x)
+            deliver(owner, output.value)
+            return aliases(output)
+        output.aliases = later
         return torch.empty_like(x)
 """,
     "works after the end, in place of the copy": """
 class Implementation:
     def prepare(self, x):
         owner = worker()
-        copy = type(owner)._copy_output
+        output = owner._output
+        copy = type(output).copy
         def later():
             owner._page.end(owner._page.number, {})
-            owner._output = work(owner._arguments["x"])
-            return copy(owner)
-        owner._copy_output = later
+            output.value = work(owner._code.arguments["x"])
+            return copy(output)
+        output.copy = later
 
     def run(self, x):
         return torch.empty_like(x)
@@ -81,7 +83,7 @@ class Implementation:
         ready = owner._device.make_ready
         def ahead():
             ready()
-            self.out = work(owner._arguments["x"])
+            self.out = work(owner._code.arguments["x"])
         owner._device.make_ready = ahead
 
     def run(self, x):
@@ -94,8 +96,8 @@ class Implementation(ComputesAhead):
     "the judge's memory mapped elsewhere": """
 class Implementation:
     def prepare(self, x):
-        owner = worker()
-        owner._outputs = torch.empty_like(owner._outputs)
+        output = worker()._output
+        output.memory = torch.empty_like(output.memory)
 
     def run(self, x):
         return work(x)
@@ -103,7 +105,7 @@ class Implementation:
     "private pages over the judge's memory": """
 class Implementation:
     def prepare(self, x):
-        outputs = worker()._outputs
+        outputs = worker()._output.memory
         libc = ctypes.CDLL(None)
         libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
         # Readable and writable; private, fixed and anonymous.
@@ -146,9 +148,9 @@ class Implementation:
     "writes into the judge's memory and skips the copy": """
 class Implementation:
     def prepare(self, x):
-        owner = worker()
-        owner._copy_output = lambda: {}
-        self.out = torch.frombuffer(owner._outputs.numpy(), dtype=torch.float32)[: x.numel()]
+        output = worker()._output
+        output.copy = lambda: {}
+        self.out = torch.frombuffer(output.memory.numpy(), dtype=torch.float32)[: x.numel()]
 
     def run(self, x):
         v = self.out.copy_(x)

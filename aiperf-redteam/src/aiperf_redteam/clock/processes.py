@@ -134,13 +134,13 @@ class Implementation:
     "writes to the disk when the sample has ended": """
 class Implementation:
     def run(self, x):
-        owner = worker()
-        aliases = type(owner)._aliases
+        output = worker()._output
+        aliases = type(output).aliases
         def later():
             with open("kept", "r+b" if os.path.exists("kept") else "w+b") as file:
                 file.write(bytes(32 << 20))
-            return aliases(owner)
-        owner._aliases = later
+            return aliases(output)
+        output.aliases = later
         return work(x)
 """,
     "frees much memory when the sample has ended": """

@@ -16,7 +16,6 @@ class ProcessEvidence:
 
     repeated_s, fresh_s: times of calls on repeated inputs, and on refreshed inputs.
     aliases: paths of its outputs that lay in the memory of inputs; None before an output was judged.
-    state_begun: the snapshot that its present process made at its start.
     state_before, state_after: the snapshots of the first round in which it changed something, or else of the last one.
     declared_to_worker: what the benchmark declares in its process; None for a candidate.
     mapped: compiled code that its processes have mapped.
@@ -26,7 +25,6 @@ class ProcessEvidence:
     repeated_s: list[float] = field(factory=list)
     fresh_s: list[float] = field(factory=list)
     aliases: list[str] | None = None
-    state_begun: dict[str, Any] | None = None
     state_before: dict[str, Any] | None = None
     state_after: dict[str, Any] | None = None
     declared_to_worker: dict[str, Any] | None = None
@@ -35,7 +33,6 @@ class ProcessEvidence:
 
     def begin(self, state: dict[str, Any]) -> None:
         """Keep the first snapshot of a new process. Snapshots of an earlier process that changed something are kept."""
-        self.state_begun = state
         if not self._changed:
             self.state_before, self.state_after = state, None
 

@@ -84,7 +84,6 @@ def _note_checks(one: Participant, assessment: Assessment, *, untrusted: bool = 
         message = f"the check {guard!r} failed and guards nothing here: {how}"
         effects, evidence = always("invalid" if untrusted else "warning"), {"guard": guard}
         checked.append(Sighting("evaluation.fails_open", message, evidence, Verdict.UNTRUSTED, effects))
-    for seen in assessment.seen:
-        checked.append(one.of_policy(Sighting(seen.issue, seen.message, seen.evidence)))
+    checked += [one.of_policy(Sighting(seen.issue, seen.message, seen.evidence)) for seen in assessment.seen]
     not_observed = {**one.observed.not_observed, **assessment.not_observed}
     one.recorder.note(checked=checked, not_observed=not_observed)

@@ -68,8 +68,8 @@ class Workers:
                 one.post("open", fds=(*fds, *pages), problem={**problem, "folder": self._folder_for(one)})
         for one in implementations:
             held = one.collect(answers.groups, timeout=self._start_timeout_s(one)) if one.active else None
-            if held is not None and one.process.state_begun is not None:
-                one.process.state_begun["objects"] = held
+            if held is not None and one.process.state_before is not None and one.process.state_after is None:
+                one.process.state_before["objects"] = held
 
     def prepare(self, one: Participant) -> None:
         """Have it run its untimed preparation, and keep how long that took at first."""
