@@ -132,7 +132,9 @@ def test_a_run_of_a_candidate_uses_the_judge_of_the_run_before(
         plans, _ = shared_planner.plan([Selection(target)])
         found = shared_planner.run(plans[0], lambda _, name: tmp_path / f"{name}.log", Silent())
         assert isinstance(found, TargetResult), found
-        assert found.rows[1].verdict in (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.INCONCLUSIVE)
+        assert found.rows[1].verdict in (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.INCONCLUSIVE), (
+            found.rows[1].reason
+        )
 
     judge({"aiperf_core": "a"})
     following.start()
