@@ -19,6 +19,7 @@ from aiperf_core.harness.run.taking import Method, SampleTaker, Seeds
 from aiperf_core.harness.run.trust import Trusted, Untrusted
 from aiperf_core.results.models import Ending, Verdict
 from aiperf_core.stats.observations import Clocks
+from aiperf_core.validity.checks.repeat_against_fresh import gains
 
 
 class Judge:
@@ -62,7 +63,14 @@ class Worker:
         return {"device_s": None, "wall_s": next(self.times), **nothing}
 
 
-def sampler(judge: Judge, *, untrusting: bool, off: tuple[str, ...] = (), **more: bool) -> Sampler:
+class Remembers(Worker):
+    """Its calls take so long, and others where the inputs are those of the call before."""
+
+    def __init__(self, judge: Judge, repeated_s: float) -> None:
+        super().__init__(repeated_s if judge.renewed[-1] in judge.renewed[:-1] else 1e-3 for _ in itertools.count())
+
+
+def sampler(judge: Judge, *, untrusting: bool, off: tuple[str, ...] = (), seed: int = 0, **more: bool) -> Sampler:
     usual: dict[str, Any] = {"both_clocks": False, "has_state": False, "cold": False, "fingerprints": False}
     trust = Untrusted() if untrusting else Trusted()
     guards = frozenset(off)
@@ -73,7 +81,7 @@ def sampler(judge: Judge, *, untrusting: bool, off: tuple[str, ...] = (), **more
         child=Worker(),  # type: ignore[arg-type]
         pace=Pace(calls=1),
     )
-    rng = random.Random(0)
+    rng = random.Random(seed)
     taker = SampleTaker(judge, method, Seeds(rng, 1, guards))  # type: ignore[arg-type]
     return Sampler(taker, [one], rng, lambda _: None)
 
@@ -85,25 +93,41 @@ def test_values_that_repeat_are_written_anew_like_fresh_ones() -> None:
         (one,) = sampling.implementations
         sampling.extra.repeat(one)
         assert one.active, one.observed
-        fresh, repeated = judge.renewed[::2], judge.renewed[1::2]
-        assert fresh == repeated
-        assert len(set(fresh)) == len(fresh) == len(one.process.fresh_s) == len(one.process.repeated_s)
+        assert len(one.process.fresh_s) == len(one.process.repeated_s) == len(set(judge.renewed)) == 5
+        groups = [[*alike] for _, alike in itertools.groupby(judge.renewed)]
+        assert len(groups) == 5, "repeated inputs are those of the last fresh call"
+        assert sum(map(len, groups)) == 10
 
 
 @pytest.mark.parametrize(("repeated_s", "pairs"), [(1e-3, 5), (0.9e-3, 5), (0.5e-3, 30)])
 def test_calls_that_are_faster_on_values_they_have_seen_are_looked_at_again(repeated_s: float, pairs: int) -> None:
-    sampling = sampler(Judge(), untrusting=False)
+    judge = Judge()
+    sampling = sampler(judge, untrusting=False)
     (one,) = sampling.implementations
-    one.child = Worker(itertools.cycle([1e-3, repeated_s]))  # type: ignore[assignment]
+    one.child = Remembers(judge, repeated_s)  # type: ignore[assignment]
     sampling.extra.repeat(one)
     assert len(one.process.fresh_s) == len(one.process.repeated_s) == pairs
+    assert set(one.process.repeated_s) == {repeated_s}
+    assert gains(one.process.repeated_s, one.process.fresh_s) == (repeated_s < 0.7e-3)
+
+
+def test_other_work_that_slows_every_second_call_is_not_taken_for_memory() -> None:
+    accused = 0
+    for seed in range(200):
+        sampling = sampler(Judge(), untrusting=False, seed=seed)
+        (one,) = sampling.implementations
+        one.child = Worker(itertools.cycle([7e-3, 0.7e-3]))  # type: ignore[assignment]
+        sampling.extra.repeat(one)
+        accused += gains(one.process.repeated_s, one.process.fresh_s)
+    assert accused <= 1
 
 
 @pytest.mark.parametrize(("repeated_s", "calls"), [(1e-3, 0), (0.8e-3, 0), (0.5e-3, 5)])
 def test_the_baseline_repeats_values_only_where_another_is_faster_on_them(repeated_s: float, calls: int) -> None:
-    sampling = sampler(Judge(), untrusting=False)
+    judge = Judge()
+    sampling = sampler(judge, untrusting=False)
     baseline, one = *sampler(Judge(), untrusting=False).implementations, *sampling.implementations
-    one.child = Worker(itertools.cycle([1e-3, repeated_s]))  # type: ignore[assignment]
+    one.child = Remembers(judge, repeated_s)  # type: ignore[assignment]
     told: list[str] = []
     setup: Any = None
     last = LastRound(setup, sampling, [baseline, one], Mock(), lambda step, _: told.append(step))

@@ -23,8 +23,8 @@ MIN_ISOLATED, MAX_ISOLATED, ISOLATED_SHARE, ISOLATED_S = 6, 200, 0.1, 0.2
 # Samples that are taken of a suspect before a finding, and for about how long; for longer while they are too few for
 # one.
 LEAST_RESAMPLED, MOST_RESAMPLED, RESAMPLING_S, MOST_RESAMPLING_S = 8, 128, 2.0, 20.0
-# Calls that repeat values; many more where they are faster by so much, which a busy machine can do to a few.
-_REPETITIONS, _MOST_REPETITIONS, _FASTER = 5, 30, 0.8
+# Calls of a series that repeat values; more series where they are faster by so much, as a busy machine can make a few.
+_REPETITIONS, _MOST_SERIES, _FASTER = 5, 6, 0.8
 _MOST_STEADY, _STEADY_STEP, _STEADY_RUNS = 1 << 20, 8, 5
 
 
@@ -91,22 +91,28 @@ class ExtraSamples:
             answers.append(Answer(held, begun_s, answered_s))
 
     def repeat(self, one: Participant) -> None:
-        """Take samples with refreshed inputs, each followed by a sample that repeats them.
+        """Take samples with refreshed inputs, and samples that repeat the inputs of the last of these.
 
-        Code that remembers is faster with repeated inputs. Each sample has one call: of several in a row only the first
-        would have refreshed inputs. Where a few repeated calls are faster, many more are taken.
+        Code that remembers is faster with repeated inputs; where a few calls are, many more are taken. The order is
+        drawn: other work may slow every second sample. Of several calls in a row only the first would be refreshed.
         """
-        for number in range(_MOST_REPETITIONS):
-            if number >= _REPETITIONS and not _faster(one.process.repeated_s, one.process.fresh_s):
-                return
-            for times, fresh in ((one.process.fresh_s, True), (one.process.repeated_s, False)):
-                seed = self.taker.seeds.new() if fresh else self.taker.present or 0
+        present = 0
+        for number in range(_MOST_SERIES):
+            series = [True, False] * _REPETITIONS
+            self.taker.seeds.rng.shuffle(series)
+            if not number:  # there is nothing to repeat yet
+                series.insert(0, series.pop(series.index(True)))
+            for fresh in series:
+                seed = self.taker.seeds.new() if fresh else present
                 # Written again even if they are the same: renewing must do the same to caches and clocks.
                 self.taker.present = None
                 sample = self.taker.take(one, seed, self.taker.method.clock, fresh=fresh, calls=1)
                 if sample is None or not self.inspector.inspect(one, None):
                     return
-                times.append(self.taker.method.call_s(sample, 1))
+                present = self.taker.present or 0
+                (one.process.fresh_s if fresh else one.process.repeated_s).append(self.taker.method.call_s(sample, 1))
+            if not _faster(one.process.repeated_s, one.process.fresh_s):
+                return
 
     def run_steadily(self, one: Participant, least_s: float, enough: Callable[[], bool]) -> None:
         """Time calls without a pause by the supervisor's clock, once and up to a few times, for at least `least_s`.
