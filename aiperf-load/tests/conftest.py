@@ -74,6 +74,15 @@ class Here:
             await runner.cleanup()
 
 
+async def _end_all() -> None:
+    """End what still serves a connection: the other side may have left a moment ago."""
+    serving = asyncio.all_tasks() - {asyncio.current_task()}
+    for one in serving:
+        one.cancel()
+    await asyncio.gather(*serving, return_exceptions=True)
+    await asyncio.sleep(0.05)  # closed transports end in a later turn of the loop
+
+
 @pytest.fixture(scope="session")
 def here() -> Iterator[Here]:
     """Servers within this process."""
@@ -83,6 +92,7 @@ def here() -> Iterator[Here]:
     servers = Here(loop)
     yield servers
     asyncio.run_coroutine_threadsafe(servers.end(), loop).result(20)
+    asyncio.run_coroutine_threadsafe(_end_all(), loop).result(20)
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
