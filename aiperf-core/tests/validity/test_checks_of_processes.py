@@ -355,6 +355,11 @@ def test_a_baseline_that_slows_down_accuses_nobody():
     assert issues(repeat_against_fresh, timed(0.8, 1.0, baseline=(2.0, 1.0))) == []
 
 
+@pytest.mark.parametrize(("count", "said"), [(5, []), (9, ["replay.by_value"])])
+def test_few_calls_may_differ_by_chance(count, said):
+    assert issues(repeat_against_fresh, timed(0.1, 1.0, count=count)) == said
+
+
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_few_repetitions_are_not_observed(count):
     assert isinstance(repeat_against_fresh.look(timed(0.1, 1.0, count=count)), NotObserved)

@@ -7,12 +7,16 @@ import numpy as np
 
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Evidence
+from aiperf_core.validity.rank_test import chance_of_excess
 
 MIN_CALLS = 5
 # Repeated calls may take this part of the time that the baseline's ratio gives.
 LEAST_RATIO = 0.7
 # Warm caches explain a ratio down to this, whatever the baseline's.
 LEAST_EXPECTED = 0.3
+# The order of the calls is drawn, so that calls which are all alike differ as clearly by chance this seldom. Few calls
+# never do: of a run that ends early nobody is accused.
+MOST_CHANCE = 1e-4
 # A shorter gap is below the resolution of clocks.
 LEAST_GAP_S = 1e-6
 
@@ -51,6 +55,7 @@ def gains(repeated_s: Sequence[float], fresh_s: Sequence[float], expected: float
         return False
     # Not the medians alone: three of four repeated calls are faster than three of four fresh ones.
     apart = bool(np.quantile(repeated, 0.75) < np.quantile(fresh, 0.25))
+    apart = apart and chance_of_excess(fresh, repeated) < MOST_CHANCE
     ours, theirs = float(np.median(repeated)), float(np.median(fresh))
     return apart and ours < LEAST_RATIO * expected * theirs and theirs - ours >= LEAST_GAP_S
 

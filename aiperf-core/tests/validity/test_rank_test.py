@@ -6,8 +6,8 @@ from math import comb
 
 import pytest
 
-from aiperf_core.stats import rank_test
-from aiperf_core.stats.rank_test import chance_of_excess
+from aiperf_core.validity import rank_test
+from aiperf_core.validity.rank_test import chance_of_excess
 
 
 def counted(values: list[float], others: list[float]) -> float:
