@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -10,10 +11,11 @@ from attrs import evolve
 
 from aiperf_core.errors import AiperfError
 from aiperf_core.harness.run.from_python import Silent
+from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Verdict
 from aiperf_core.selftest.lanes import Lanes, groups_of
 from aiperf_core.selftest.runs import RunKey
-from aiperf_core.selftest.sharing import BESIDE, OF_TIMES, Job, Sharing
+from aiperf_core.selftest.sharing import BESIDE, OF_GPU_TIMES, OF_TIMES, Job, Sharing
 from aiperf_core.selftest.trials import Trials
 from aiperf_core.validity.cases import Case
 from aiperf_core.validity.issues import Issue
@@ -36,7 +38,8 @@ ZEROS, KEPT, LATE = (
     issue("play.late", "ranks"),
 )
 LINTED, OWN = issue("play.linted", "task_lint"), issue("play.own", "own_process")
-EVERY = (ZEROS, KEPT, LATE, LINTED, OWN)
+STREAMS = issue("play.streams", "all_streams")
+EVERY = (ZEROS, KEPT, LATE, LINTED, OWN, STREAMS)
 
 
 @pytest.mark.parametrize(
@@ -45,22 +48,24 @@ EVERY = (ZEROS, KEPT, LATE, LINTED, OWN)
         ([0, 1], [[0], [1]]),
         ([7, 1, 0, 2, 4], [[0, 1], [2, 4]]),
         ([3], []),
+        ([*range(16)], [[*range(first, first + 4)] for first in (0, 4, 8, 12)]),
     ],
 )
 def test_each_lane_has_processors_of_its_own(processors, groups):
     assert groups_of(processors) == groups
 
 
-def jobs(*cases: Case, device: str | None = None) -> list[Job]:
+def jobs(*cases: Case, device: str | None = None, gpus: int = 1) -> list[Job]:
     sharing = Sharing({one.id: one.guard for one in EVERY})
     for one in cases:
         sharing.add(one)
     tried = [(one, [given for given in cases if given.issue == one.id]) for one in EVERY]
-    return sharing.jobs(tried, Trials(None, Path(), device, Silent()))  # type: ignore[arg-type]
+    planner = SimpleNamespace(hardware=Hardware(gpus=gpus))
+    return sharing.jobs(tried, Trials(planner, Path(), device, Silent()))  # type: ignore[arg-type]
 
 
-def key(*names: str, off: frozenset[str] = frozenset(), **other: object) -> RunKey:
-    return RunKey(module="guarded", device="cpu", names=frozenset(names), off=off, **other)  # type: ignore[arg-type]
+def key(*names: str, off: frozenset[str] = frozenset(), device: str = "cpu", **other: object) -> RunKey:
+    return RunKey(module="guarded", device=device, names=frozenset(names), off=off, **other)  # type: ignore[arg-type]
 
 
 def test_the_runs_of_guards_that_no_times_decide_are_made_side_by_side():
@@ -85,13 +90,19 @@ def test_the_runs_of_guards_that_no_times_decide_are_made_side_by_side():
     assert [len(one.key.names) for one in found] == sorted((len(one.key.names) for one in found), reverse=True)
 
 
+def test_runs_on_a_gpu_are_made_side_by_side_too():
+    found = jobs(case("play.zeros", "zeros", device="cuda"), case("play.streams", "halves"))
+    assert {(one.key.device, *one.key.names) for one in found} == {("cuda", "zeros"), ("cpu", "halves")}
+
+
 @pytest.mark.parametrize(
     ("one", "device"),
     [
         (case("play.late", "zeros"), None),
+        (case("play.late", "zeros", device="cuda"), None),
+        (case("play.streams", "zeros", device="cuda"), None),
         (case("play.zeros", "zeros", alone=True), None),
         (case("play.zeros", "zeros", needs=("processors>=2",)), None),
-        (case("play.zeros", "zeros", device="cuda"), None),
         (case("play.zeros", "zeros"), "cuda"),
     ],
 )
@@ -99,8 +110,12 @@ def test_what_another_run_would_change_is_not_made_beside_one(one, device):
     assert jobs(one, device=device) == []
 
 
+def test_what_this_machine_lacks_is_not_made_ahead():
+    assert jobs(case("play.zeros", "zeros", device="cuda"), gpus=0) == []
+
+
 def test_the_guards_of_times_are_guards():
-    assert {one.guard for one in ISSUES} >= OF_TIMES
+    assert {one.guard for one in ISSUES} >= OF_TIMES | OF_GPU_TIMES
 
 
 @pytest.fixture

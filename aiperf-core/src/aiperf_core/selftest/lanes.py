@@ -27,11 +27,14 @@ from aiperf_core.selftest.sharing import Job
 from aiperf_core.selftest.trials import ProofPlanner, Trials
 from aiperf_core.validity.issues import Severity
 
-COUNT = 2
+LEAST, MOST = 2, 4
+# More lanes than the least are made where each has so many.
+PROCESSORS = 4
 
 
-def groups_of(processors: Sequence[int], count: int = COUNT) -> list[list[int]]:
+def groups_of(processors: Sequence[int]) -> list[list[int]]:
     """Processors in groups of one size, for each lane one; none where there are fewer processors than lanes."""
+    count = min(MOST, max(LEAST, len(processors) // PROCESSORS))
     size = len(processors) // count
     ordered = sorted(processors)
     return [ordered[size * place : size * (place + 1)] for place in range(count)] if size else []

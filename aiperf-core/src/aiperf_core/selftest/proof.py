@@ -14,6 +14,7 @@ from typing import Protocol
 
 from attrs import define, evolve, field
 
+from aiperf_core.devices.device import CUDA
 from aiperf_core.errors import BundleError
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.plan import Plan
@@ -23,7 +24,7 @@ from aiperf_core.selftest import kept_cache, recording
 from aiperf_core.selftest.lanes import Lanes
 from aiperf_core.selftest.outcomes import PROVEN, Outcome, Proof, Proven
 from aiperf_core.selftest.runs import NotTriedError, Run
-from aiperf_core.selftest.sharing import LIGHT, LINT, OF_TIMES, PROCESS, Sharing
+from aiperf_core.selftest.sharing import LIGHT, LINT, PROCESS, Sharing, of_times
 from aiperf_core.selftest.support import name_of
 from aiperf_core.selftest.trials import BUDGET_S, ProofPlanner, Trials
 from aiperf_core.targets import DEVICES
@@ -122,6 +123,10 @@ class Prover:
         jobs = self._sharing.jobs(tried, self._trials) if self.lanes else []
         if self.lanes is None or len(jobs) < LEAST_AHEAD:
             return
+        if any(job.case.device == CUDA.name for job in jobs):
+            # Measured once, while nothing else uses the GPU; the lanes find both on disk.
+            self.planner.ceilings(CUDA.name)
+            self.planner.flush_bound(CUDA.name)
         self.reporter.made_ahead(0, len(jobs))
         for index, (job, rows, seconds) in enumerate(self.lanes.make(jobs), 1):
             if rows is not None:
@@ -249,7 +254,7 @@ class Prover:
     def _refused_by_times(self, case: Case, run: Run) -> bool:
         """Whether an attack was refused for its times alone, which a run beside it may have changed."""
         by = {self._guards.get(issue) for issue in (*run.invalid, *({case.issue} & set(run.issues)))}
-        return run.beside and run.row.verdict in _REFUSED[:2] and by <= OF_TIMES
+        return run.beside and run.row.verdict in _REFUSED[:2] and by <= of_times(case.device)
 
     # --- look-alikes
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import define, field, frozen
 
+from aiperf_core.devices.device import CUDA
 from aiperf_core.selftest import recording
 from aiperf_core.selftest.runs import RunKey
 from aiperf_core.selftest.trials import Trials
@@ -40,6 +41,13 @@ OF_TIMES = frozenset(
         "warm_up",
     }
 )
+# Guards that decide by the times of a GPU, which other processes on it change.
+OF_GPU_TIMES = frozenset({"all_streams", "both_clocks", "cupti_ledger"})
+
+
+def of_times(device: str) -> frozenset[str]:
+    """The guards that decide by times on a device."""
+    return OF_TIMES | OF_GPU_TIMES if device == CUDA.name else OF_TIMES
 
 
 @frozen
@@ -82,7 +90,7 @@ class Sharing:
         found: dict[RunKey, Job] = {}
         for issue, cases in tried:
             for case in cases:
-                if self._can_be_beside(case) and trials.device in (None, case.device):
+                if self._can_be_beside(case) and not trials.lacking(issue, case):
                     for key in self._keys(case, trials):
                         found.setdefault(key, Job(case, issue, key))
         return sorted(found.values(), key=lambda one: -len(one.key.names))
@@ -99,7 +107,7 @@ class Sharing:
             yield trials.key(case, case.tier, guards_off, beside=beside)
 
     def _can_be_beside(self, case: Case) -> bool:
-        return case.device == "cpu" and not (case.alone or case.needs) and self.guards[case.issue] not in OF_TIMES
+        return not (case.alone or case.needs or self.guards[case.issue] in of_times(case.device))
 
     def _together(self, case: Case, *, off: bool) -> tuple[object, ...]:
         """What cases that share a run have in common."""
