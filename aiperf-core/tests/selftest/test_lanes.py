@@ -15,7 +15,7 @@ from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Verdict
 from aiperf_core.selftest.lanes import Lanes, groups_of
 from aiperf_core.selftest.runs import RunKey
-from aiperf_core.selftest.sharing import BESIDE, OF_GPU_TIMES, OF_TIMES, Job, Sharing
+from aiperf_core.selftest.sharing import BESIDE, OF_TIMES, Job, Sharing
 from aiperf_core.selftest.trials import Trials
 from aiperf_core.validity.cases import Case
 from aiperf_core.validity.issues import Issue
@@ -38,8 +38,7 @@ ZEROS, KEPT, LATE = (
     issue("play.late", "ranks"),
 )
 LINTED, OWN = issue("play.linted", "task_lint"), issue("play.own", "own_process")
-STREAMS = issue("play.streams", "all_streams")
-EVERY = (ZEROS, KEPT, LATE, LINTED, OWN, STREAMS)
+EVERY = (ZEROS, KEPT, LATE, LINTED, OWN)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +47,7 @@ EVERY = (ZEROS, KEPT, LATE, LINTED, OWN, STREAMS)
         ([0, 1], [[0], [1]]),
         ([7, 1, 0, 2, 4], [[0, 1], [2, 4]]),
         ([3], []),
-        ([*range(16)], [[*range(first, first + 4)] for first in (0, 4, 8, 12)]),
+        ([*range(16)], [[first, first + 1] for first in (0, 2, 4, 6, 8, 10)]),
     ],
 )
 def test_each_lane_has_processors_of_its_own(processors, groups):
@@ -91,8 +90,8 @@ def test_the_runs_of_guards_that_no_times_decide_are_made_side_by_side():
 
 
 def test_runs_on_a_gpu_are_made_side_by_side_too():
-    found = jobs(case("play.zeros", "zeros", device="cuda"), case("play.streams", "halves"))
-    assert {(one.key.device, *one.key.names) for one in found} == {("cuda", "zeros"), ("cpu", "halves")}
+    found = jobs(case("play.zeros", "zeros", device="cuda"), case("play.kept", "kept"))
+    assert {(one.key.device, *one.key.names) for one in found} == {("cuda", "zeros"), ("cpu", "kept")}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +99,6 @@ def test_runs_on_a_gpu_are_made_side_by_side_too():
     [
         (case("play.late", "zeros"), None),
         (case("play.late", "zeros", device="cuda"), None),
-        (case("play.streams", "zeros", device="cuda"), None),
         (case("play.zeros", "zeros", alone=True), None),
         (case("play.zeros", "zeros", needs=("processors>=2",)), None),
         (case("play.zeros", "zeros"), "cuda"),
@@ -115,7 +113,7 @@ def test_what_this_machine_lacks_is_not_made_ahead():
 
 
 def test_the_guards_of_times_are_guards():
-    assert {one.guard for one in ISSUES} >= OF_TIMES | OF_GPU_TIMES
+    assert {one.guard for one in ISSUES} >= OF_TIMES
 
 
 @pytest.fixture

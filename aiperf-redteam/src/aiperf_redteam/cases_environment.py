@@ -52,7 +52,6 @@ CASES: tuple[Case, ...] = (
         "contexts:in_halves",
         ("cuda",),
         gains="silence",
-        tier="standard",
     ),
     *pair(
         "environment.frequency_boost",
@@ -60,7 +59,6 @@ CASES: tuple[Case, ...] = (
         "contexts:in_halves",
         ("cuda",),
         gains="silence",
-        tier="standard",
     ),
     *pair(
         "environment.power_throttling",
@@ -68,7 +66,6 @@ CASES: tuple[Case, ...] = (
         "contexts:in_halves",
         ("cuda",),
         gains="silence",
-        tier="standard",
     ),
     *pair(
         "environment.shared_gpu",
@@ -76,7 +73,6 @@ CASES: tuple[Case, ...] = (
         "contexts:in_halves",
         ("cuda",),
         gains="silence",
-        tier="standard",
     ),
     *pair(
         "environment.numa_inconsistency",

@@ -27,9 +27,9 @@ from aiperf_core.selftest.sharing import Job
 from aiperf_core.selftest.trials import ProofPlanner, Trials
 from aiperf_core.validity.issues import Severity
 
-LEAST, MOST = 2, 4
+LEAST, MOST = 2, 6
 # More lanes than the least are made where each has so many.
-PROCESSORS = 4
+PROCESSORS = 2
 
 
 def groups_of(processors: Sequence[int]) -> list[list[int]]:

@@ -24,7 +24,7 @@ from aiperf_core.selftest import kept_cache, recording
 from aiperf_core.selftest.lanes import Lanes
 from aiperf_core.selftest.outcomes import PROVEN, Outcome, Proof, Proven
 from aiperf_core.selftest.runs import NotTriedError, Run
-from aiperf_core.selftest.sharing import LIGHT, LINT, PROCESS, Sharing, of_times
+from aiperf_core.selftest.sharing import LIGHT, LINT, OF_TIMES, PROCESS, Sharing
 from aiperf_core.selftest.support import name_of
 from aiperf_core.selftest.trials import BUDGET_S, ProofPlanner, Trials
 from aiperf_core.targets import DEVICES
@@ -254,7 +254,7 @@ class Prover:
     def _refused_by_times(self, case: Case, run: Run) -> bool:
         """Whether an attack was refused for its times alone, which a run beside it may have changed."""
         by = {self._guards.get(issue) for issue in (*run.invalid, *({case.issue} & set(run.issues)))}
-        return run.beside and run.row.verdict in _REFUSED[:2] and by <= of_times(case.device)
+        return run.beside and run.row.verdict in _REFUSED[:2] and by <= OF_TIMES
 
     # --- look-alikes
 

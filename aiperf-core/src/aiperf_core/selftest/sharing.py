@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import define, field, frozen
 
-from aiperf_core.devices.device import CUDA
 from aiperf_core.selftest import recording
 from aiperf_core.selftest.runs import RunKey
 from aiperf_core.selftest.trials import Trials
@@ -41,13 +40,6 @@ OF_TIMES = frozenset(
         "warm_up",
     }
 )
-# Guards that decide by the times of a GPU, which other processes on it change.
-OF_GPU_TIMES = frozenset({"all_streams", "both_clocks", "cupti_ledger"})
-
-
-def of_times(device: str) -> frozenset[str]:
-    """The guards that decide by times on a device."""
-    return OF_TIMES | OF_GPU_TIMES if device == CUDA.name else OF_TIMES
 
 
 @frozen
@@ -107,7 +99,7 @@ class Sharing:
             yield trials.key(case, case.tier, guards_off, beside=beside)
 
     def _can_be_beside(self, case: Case) -> bool:
-        return not (case.alone or case.needs or self.guards[case.issue] in of_times(case.device))
+        return not (case.alone or case.needs or self.guards[case.issue] in OF_TIMES)
 
     def _together(self, case: Case, *, off: bool) -> tuple[object, ...]:
         """What cases that share a run have in common."""
