@@ -47,7 +47,8 @@ EVERY = (ZEROS, KEPT, LATE, LINTED, OWN)
         ([0, 1], [[0], [1]]),
         ([7, 1, 0, 2, 4], [[0, 1], [2, 4]]),
         ([3], []),
-        ([*range(16)], [[first, first + 1] for first in (0, 2, 4, 6, 8, 10)]),
+        ([*range(6)], [[0, 1], [2, 3], [4, 5]]),
+        ([*range(16)], [[*range(first, first + 4)] for first in (0, 4, 8, 12)]),
     ],
 )
 def test_each_lane_has_processors_of_its_own(processors, groups):

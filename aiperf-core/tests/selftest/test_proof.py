@@ -23,7 +23,7 @@ from aiperf_core.results import example
 from aiperf_core.results.models import Confined, Finding, Row, SkippedTarget, Verdict
 from aiperf_core.selftest import kept_cache, proof, recording
 from aiperf_core.selftest.outcomes import Outcome, Proof, Proven
-from aiperf_core.selftest.proof import LOOK_AGAIN, LOOK_LONGER, TIERS, Prover, unknown_issues
+from aiperf_core.selftest.proof import LOOK_AGAIN, LOOK_LONGER, Prover, unknown_issues
 from aiperf_core.selftest.recording import Recording
 from aiperf_core.selftest.runs import RunKey
 from aiperf_core.selftest.sharing import BESIDE, Job
@@ -284,6 +284,24 @@ def test_noise_in_enough_rounds_is_looked_through_again():
     ]
 
 
+def test_a_case_of_the_standard_tier_is_tried_in_one_round_of_processes_first():
+    planner = Scripted(script(FASTER, CAUGHT))
+    results, _ = prove(planner, case(tier="standard"), case(honest=True))
+    assert [(one.case, one.tier) for one in results[0].proofs] == [
+        ("play:move", "one-round"),
+        ("play:move", "one-round"),
+    ]
+    assert [(one.tier, one.rounds, one.controls) for one in planner.runs] == [("standard", 1, True)] * 3
+    assert {one.round_budget_s for one in planner.runs} == {BUDGET_S["standard"]}
+
+
+def test_what_one_round_does_not_catch_is_tried_in_all():
+    planner = Scripted(lambda options: FASTER if without_referee(options) or options.rounds == 1 else CAUGHT)
+    proof = prove_one(planner, case(tier="standard"))
+    assert (proof.outcome, proof.tier) == (Outcome.FOUND, "standard")
+    assert [one.rounds for one in planner.runs] == [1, 1, 3, 3]
+
+
 def test_an_attack_that_another_guard_refused_by_chance_gets_another_chance():
     planner = Scripted(script(row("UNTRUSTED", None, "play.foul"), CAUGHT, standard_off=FASTER))
     assert prove_one(planner, case()).outcome is Outcome.FOUND
@@ -503,6 +521,18 @@ def test_what_proves_nothing_beside_another_run_is_tried_by_itself(off_ahead, on
     assert len(planner.runs) == (2 if off_ahead is None else 1)
 
 
+@pytest.mark.usefixtures("_few_runs")
+def test_a_baseline_that_another_run_disturbed_is_measured_by_itself(tmp_path):
+    class Disturbed(Ahead):
+        def make(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Row] | None, float]]:
+            for job, rows, seconds in super().make(jobs):
+                yield job, {**(rows or {}), "still": evolve(BASELINE, verdict=Verdict.UNTRUSTED)}, seconds
+
+    planner = Scripted(script(FASTER, CAUGHT))
+    assert prove_one(planner, case(), lanes=Disturbed(lambda key: FASTER)).outcome is Outcome.FOUND
+    assert len(planner.runs) == 2
+
+
 @pytest.mark.parametrize(
     ("guard", "runs"), [("interleaved", 1), ("camera", 0)], ids=["times decide", "times do not decide"]
 )
@@ -530,7 +560,7 @@ def test_a_harness_of_one_process_that_ran_beside_another_is_asked_as_often(tmp_
     prover = Prover(Counting((None, 1.0, 1.0)), tmp_path, [own], None, Keeping(), lanes=ahead)  # type: ignore[arg-type]
     (result,) = prover.prove([own], [case()], [])
     assert result.proofs[0].outcome is Outcome.VOID
-    assert len(asked) == len(TIERS) * (1 + LOOK_AGAIN)
+    assert len(asked) == 2 * (1 + LOOK_AGAIN), "in the quick tier and in the standard one"
 
 
 # --- what an attack is after, and candidates

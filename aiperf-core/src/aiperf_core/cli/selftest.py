@@ -251,7 +251,7 @@ def _note(one: Proven) -> str:
         return str(one.outcome)
     if one.outcome is Outcome.NOT_OBSERVABLE:
         return words(_why_not(one))
-    notes = ["in the standard tier"] if any(proof.tier == "standard" for proof in one.attacks) else []
+    notes = ["in the standard tier"] if any(proof.tier not in ("", "quick") for proof in one.attacks) else []
     cleared = (proof for proof in one.look_alikes if proof.outcome is Outcome.CLEARED)
     return "; ".join([*notes, *(f"not flagged {words(proof.reason)}" for proof in cleared if proof.reason)]) or "-"
 

@@ -27,7 +27,7 @@ from aiperf_core.selftest.sharing import Job
 from aiperf_core.selftest.trials import ProofPlanner, Trials
 from aiperf_core.validity.issues import Severity
 
-LEAST, MOST = 2, 6
+LEAST, MOST = 2, 4
 # More lanes than the least are made where each has so many.
 PROCESSORS = 2
 

@@ -2,7 +2,8 @@
 
 Two runs that differ in nothing but the guard decide about an attack. Without its guard it must have what it `gains`;
 with all guards on it must be found, or have no gain any more. What the quick tier does not catch is tried again in the
-`standard` one, whose rounds and controls are part of the harness too; only then is it missed. Two guards have no switch
+`standard` one, whose rounds and controls are part of the harness too; only then is it missed. A case that needs its
+controls is tried in one round of processes first. Two guards have no switch
 in the harness: an attack on `task_lint` is a benchmark whose judge can be fooled, which must gain in a run and be
 refused by `aiperf lint`; one on `own_process` must gain in a harness of one process.
 """
@@ -26,7 +27,7 @@ from aiperf_core.selftest.outcomes import PROVEN, Outcome, Proof, Proven
 from aiperf_core.selftest.runs import NotTriedError, Run
 from aiperf_core.selftest.sharing import LIGHT, LINT, OF_TIMES, PROCESS, Sharing
 from aiperf_core.selftest.support import name_of
-from aiperf_core.selftest.trials import BUDGET_S, ProofPlanner, Trials
+from aiperf_core.selftest.trials import BUDGET_S, ONE_ROUND, ProofPlanner, Trials
 from aiperf_core.targets import DEVICES
 from aiperf_core.validity.assess import built_in
 from aiperf_core.validity.cases import Case, Recorded
@@ -34,7 +35,7 @@ from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
 from aiperf_core.validity.policy import Policy
 
-TIERS = ("quick", "standard")
+TIERS = ("quick", ONE_ROUND, "standard")
 # An answer that noise hides is looked for again so often, with fresh processes and for so many times as long as in a
 # quick run; a harness of one process, in which allocators and caches decide, is asked as often.
 LOOK_LONGER = 4
@@ -162,7 +163,7 @@ class Prover:
 
     def _attack(self, case: Case, plan: Plan) -> Proof:
         """See whether an attack gains without its guard and is caught with it, in as many tiers as that takes."""
-        tiers = TIERS[TIERS.index(case.tier) :] if case.tier in TIERS else TIERS
+        tiers = self._sharing.tiers(case)
         reasons: dict[str, str] = {}
         for tier in tiers:
             proof = self._attack_in(case, plan, tier)
@@ -200,7 +201,7 @@ class Prover:
         guard = self._guards[case.issue]
         if guard == PROCESS:
             key = self._trials.key_of_one_process(case)
-            run = self._trials.run(case, plan, key, fresh=tier != case.tier)
+            run = self._trials.run(case, plan, key, fresh=tier != self._sharing.tiers(case)[0])
             for _ in range(LOOK_AGAIN + run.shared):
                 if not self._void(case, run):
                     break
@@ -297,7 +298,7 @@ class Prover:
         light = self._guards[case.issue] == LIGHT
         longer = FOR_READINGS_S / BUDGET_S[tier] if self._guards[case.issue] == recording.CONDITIONS else 1.0
         guards_off = self._sharing.guards_off(case, off=off)
-        together = self._sharing.beside(case, off=off) if tier == case.tier and not alone else ()
+        together = self._sharing.beside(case, off=off) if tier == self._sharing.tiers(case)[0] and not alone else ()
         key = self._trials.key(case, tier, guards_off, beside=together, light=light, longer=longer)
         run = self._trials.run(case, plan, key, fresh=alone)
         counts = case.gains == "verdict" and not case.honest and not run.shared

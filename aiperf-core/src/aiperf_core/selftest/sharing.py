@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 
 from aiperf_core.selftest import recording
 from aiperf_core.selftest.runs import RunKey
-from aiperf_core.selftest.trials import Trials
+from aiperf_core.selftest.trials import ONE_ROUND, Trials
 from aiperf_core.validity.cases import Case
 from aiperf_core.validity.issues import Issue
 
@@ -31,6 +31,7 @@ OF_TIMES = frozenset(
         recording.CONDITIONS,
         "clocks_agree",
         "cold_cache",
+        "cupti_ledger",
         "gc_paused",
         "interleaved",
         "late_write",
@@ -40,6 +41,8 @@ OF_TIMES = frozenset(
         "warm_up",
     }
 )
+# Guards that compare rounds of fresh processes: one round shows them nothing.
+OF_ROUNDS = frozenset({PROCESS, "warm_up"})
 
 
 @frozen
@@ -77,6 +80,12 @@ class Sharing:
             return BESIDE | {guard}
         return frozenset() if case.honest else BESIDE - {guard}
 
+    def tiers(self, case: Case) -> tuple[str, ...]:
+        """The tiers in which a case is tried, one after the other."""
+        if case.tier != "standard":
+            return ("quick", "standard")
+        return ("standard",) if self.guards[case.issue] in OF_ROUNDS else (ONE_ROUND, "standard")
+
     def jobs(self, tried: Iterable[tuple[Issue, Iterable[Case]]], trials: Trials) -> list[Job]:
         """The runs of these cases that can be made side by side, those with most implementations first."""
         found: dict[RunKey, Job] = {}
@@ -96,7 +105,7 @@ class Sharing:
             if (case.honest or guard == PROCESS) if off else (guard == LINT and not case.honest):
                 continue
             guards_off, beside = self.guards_off(case, off=off), self.beside(case, off=off)
-            yield trials.key(case, case.tier, guards_off, beside=beside)
+            yield trials.key(case, self.tiers(case)[0], guards_off, beside=beside)
 
     def _can_be_beside(self, case: Case) -> bool:
         return not (case.alone or case.needs or self.guards[case.issue] in OF_TIMES)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 import psutil
-from attrs import asdict, define, evolve, field
+from attrs import asdict, define, evolve, field, frozen
 
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.devices.host import hypervisor
@@ -34,8 +34,10 @@ from aiperf_core.validity.cases import Case
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue, Severity
 
+# A tier of the selftest: the standard one with its controls, of one round of fresh processes.
+ONE_ROUND = "one-round"
 # Sampling time of a run of one case by its tier, in seconds: enough for a gain that is worth an attack.
-BUDGET_S = {"quick": 0.1, "standard": 0.6}
+BUDGET_S = {"quick": 0.1, ONE_ROUND: 0.6, "standard": 0.6}
 LINT_TIMEOUT_S = ONE_PROCESS_TIMEOUT_S = 300.0
 # What a linter's problem must be about for a judge to be worthless.
 JUDGING = ("workload.", "reference.", "judge.", "budget.")
@@ -46,6 +48,21 @@ BAITS = {"golden.bin": "the expected output", "reference.py": "def reference(x):
 # Processes that a run left behind are looked for until none is found, at most this often.
 _LISTINGS, _BETWEEN_LISTINGS_S = 50, 0.01
 _PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
+
+
+@frozen(kw_only=True)
+class ProofOptions(Options):
+    """The options of a run of cases.
+
+    one_round: whether there is one round of fresh processes, whatever the tier says.
+    """
+
+    one_round: bool = False
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of fresh processes."""
+        return 1 if self.one_round else super().rounds
 
 
 class ProofPlanner(Planner):
@@ -154,11 +171,12 @@ class Trials:
             return NotTriedError(Outcome.ERROR, str(error))
         return plans[0] if plans else _not_tried(skipped[0])
 
-    def _options(self, case: Case, *, tier: str, budget_s: float, off: frozenset[str]) -> Options:
+    def _options(self, case: Case, *, tier: str, budget_s: float, off: frozenset[str]) -> ProofOptions:
         source = check_candidate(file_of(case), AIPERF) if case.candidate else None
-        return Options(
+        return ProofOptions(
             device=case.device,
-            tier=tier,
+            tier="standard" if tier == ONE_ROUND else tier,
+            one_round=tier == ONE_ROUND,
             budget_s=budget_s,
             at_end=AtEnd(energy=False),
             off=off,
@@ -246,6 +264,8 @@ class Trials:
             if row.verdict is Verdict.SKIPPED:
                 raise NotTriedError(Outcome.NOT_OBSERVABLE, row.reason or "skipped")
         if run.baseline.verdict is not Verdict.MEASURED and not run.tells_of(case.issue):
+            if run.beside:
+                return self.run(case, plan, key, fresh=True)  # by itself
             said = f"the baseline was {run.baseline.verdict}"
             raise NotTriedError(Outcome.ERROR, f"{said}: {run.baseline.reason}" if run.baseline.reason else said)
         return run
