@@ -5,7 +5,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psutil
 import pytest
@@ -292,7 +292,7 @@ def test_a_case_of_the_standard_tier_is_tried_in_one_round_of_processes_first():
         ("play:move", "one-round"),
     ]
     assert [(one.tier, one.rounds, one.controls) for one in planner.runs] == [("standard", 1, True)] * 3
-    assert {one.round_budget_s for one in planner.runs} == {BUDGET_S["standard"]}
+    assert {one.round_budget_s for one in planner.runs} == {BUDGET_S["one-round"]}
 
 
 def test_what_one_round_does_not_catch_is_tried_in_all():
@@ -474,8 +474,11 @@ class Ahead:
     def __init__(self, say: Callable[[RunKey], Row | None]) -> None:
         self.say = say
 
-    def make(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Row] | None, float]]:
+    def make(
+        self, jobs: Sequence[Job], meanwhile: Callable[[], None]
+    ) -> Iterator[tuple[Job, dict[str, Row] | None, float]]:
         """Answer as given, after 7 seconds."""
+        meanwhile()
         for job in jobs:
             rows = {name: self.say(job.key) for name in job.key.names}
             told = {name: evolve(row, name=name) for name, row in rows.items() if row is not None}
@@ -522,10 +525,42 @@ def test_what_proves_nothing_beside_another_run_is_tried_by_itself(off_ahead, on
 
 
 @pytest.mark.usefixtures("_few_runs")
+def test_a_gpu_is_measured_before_runs_are_made_on_it_side_by_side():
+    class WithGpu(Scripted):
+        hardware = Hardware(gpus=1)
+        measured: ClassVar[list[str]] = []
+
+        def ceilings(self, device: str) -> None:
+            self.measured.append(f"ceilings of {device}")
+
+        def flush_bound(self, device: str) -> None:
+            self.measured.append(f"flush of {device}")
+
+    ahead = Ahead(lambda key: FASTER if off(key) else CAUGHT)
+    prove_one(WithGpu(script(FASTER, CAUGHT)), case(), lanes=ahead)
+    assert WithGpu.measured == []
+    prove_one(WithGpu(script(FASTER, CAUGHT)), case(device="cuda"), lanes=ahead)
+    assert WithGpu.measured == ["ceilings of cuda", "flush of cuda"]
+
+
+def test_runs_beside_others_on_a_gpu_sample_for_longer(tmp_path):
+    def budget(device: str, *, beside: bool) -> float:
+        planner = Scripted(script(FASTER, CAUGHT))
+        planner.hardware = Hardware(gpus=1)
+        trials = Trials(planner, tmp_path / f"{device}-{beside}", None, Silent(), beside=beside)  # type: ignore[arg-type]
+        one = case(device=device)
+        trials.make(one, CHEAT, trials.key(one, "quick", frozenset()))
+        return planner.runs[0].budget_s or 0.0
+
+    assert budget("cpu", beside=True) == budget("cpu", beside=False) == BUDGET_S["quick"]
+    assert budget("cuda", beside=True) == 4 * budget("cuda", beside=False)
+
+
+@pytest.mark.usefixtures("_few_runs")
 def test_a_baseline_that_another_run_disturbed_is_measured_by_itself(tmp_path):
     class Disturbed(Ahead):
-        def make(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Row] | None, float]]:
-            for job, rows, seconds in super().make(jobs):
+        def make(self, jobs, meanwhile):
+            for job, rows, seconds in super().make(jobs, meanwhile):
                 yield job, {**(rows or {}), "still": evolve(BASELINE, verdict=Verdict.UNTRUSTED)}, seconds
 
     planner = Scripted(script(FASTER, CAUGHT))

@@ -73,7 +73,7 @@ def selftest(
     """Attack this harness, and show which attacks it catches on this machine.
 
     Each attack must gain while the guard against it is off, and be caught while the guard is on. Honest code that looks
-    like the attack must not be flagged. Runs in which no times decide are made two at a time, each on processors of its
+    like the attack must not be flagged. Runs in which no times decide are made side by side, each on processors of its
     own; all others alone. Exits with 3 where an attack is missed or honest code is flagged, with 1 where a case could
     not be tried or no attacks are installed. `aiperf validity` shows what was proven.
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 
@@ -57,11 +57,17 @@ class Lanes:
     preload: tuple[str, ...] = ()
     processors: Sequence[Sequence[int]] = field(factory=lambda: groups_of([*os.sched_getaffinity(0)]))
 
-    def make(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, dict[str, Row] | None, float]]:
-        """Make runs; yield the rows of each and its seconds when it is done. None where a case could not be tried."""
+    def make(
+        self, jobs: Sequence[Job], meanwhile: Callable[[], None] = lambda: None
+    ) -> Iterator[tuple[Job, dict[str, Row] | None, float]]:
+        """Make runs; yield the rows of each and its seconds when it is done. None where a case could not be tried.
+
+        meanwhile: called while the lanes start, before the first run.
+        """
         waiting, busy = list(jobs), dict[Connection, Job]()
         lanes = [self._start(number) for number in range(len(self.processors))]
         try:
+            meanwhile()
             for _, connection in lanes[: len(jobs)]:
                 busy[connection] = waiting.pop(0)
                 connection.send(busy[connection])
@@ -108,7 +114,7 @@ def serve(connection: Connection) -> None:
     os.sched_setaffinity(0, processors)
     checks = tuple(one.record for one in load_plugins().checks)
     with ProofPlanner(Options(device=device), logs, server=ForkServer(preload)) as planner:
-        trials = Trials(planner, logs, device, Silent(), checks, severities)
+        trials = Trials(planner, logs, device, Silent(), checks, severities, beside=True)
         while True:
             try:
                 job = connection.recv()

@@ -124,15 +124,18 @@ class Prover:
         jobs = self._sharing.jobs(tried, self._trials) if self.lanes else []
         if self.lanes is None or len(jobs) < LEAST_AHEAD:
             return
-        if any(job.case.device == CUDA.name for job in jobs):
-            # Measured once, while nothing else uses the GPU; the lanes find both on disk.
-            self.planner.ceilings(CUDA.name)
-            self.planner.flush_bound(CUDA.name)
+        on_gpu = any(job.case.device == CUDA.name for job in jobs)
         self.reporter.made_ahead(0, len(jobs))
-        for index, (job, rows, seconds) in enumerate(self.lanes.make(jobs), 1):
+        made = self.lanes.make(jobs, self._measure_gpu if on_gpu else lambda: None)
+        for index, (job, rows, seconds) in enumerate(made, 1):
             if rows is not None:
                 self._trials.keep(job.key, rows, seconds)
             self.reporter.made_ahead(index, len(jobs))
+
+    def _measure_gpu(self) -> None:
+        """Measure what every run needs once, while nothing else uses the GPU. The lanes find it on disk."""
+        self.planner.ceilings(CUDA.name)
+        self.planner.flush_bound(CUDA.name)
 
     def _prove(self, issue: Issue, cases: Iterable[Case], recorded: Iterable[Recorded]) -> Iterator[Proof]:
         tiers = dict.fromkeys(DEVICES, TIERS[0])

@@ -14,6 +14,7 @@ import psutil
 from attrs import asdict, define, evolve, field, frozen
 
 from aiperf_core.candidate_format import AIPERF
+from aiperf_core.devices.device import CUDA
 from aiperf_core.devices.host import hypervisor
 from aiperf_core.devices.probe import nvidia
 from aiperf_core.errors import UsageError
@@ -37,7 +38,9 @@ from aiperf_core.validity.issues import Issue, Severity
 # A tier of the selftest: the standard one with its controls, of one round of fresh processes.
 ONE_ROUND = "one-round"
 # Sampling time of a run of one case by its tier, in seconds: enough for a gain that is worth an attack.
-BUDGET_S = {"quick": 0.1, ONE_ROUND: 0.6, "standard": 0.6}
+BUDGET_S = {"quick": 0.1, ONE_ROUND: 0.3, "standard": 0.6}
+# So many times as long where other runs are made beside it: the contexts of a GPU take turns.
+BESIDE_ON_GPU = 4.0
 LINT_TIMEOUT_S = ONE_PROCESS_TIMEOUT_S = 300.0
 # What a linter's problem must be about for a judge to be worthless.
 JUDGING = ("workload.", "reference.", "judge.", "budget.")
@@ -126,7 +129,7 @@ class Trials:
     """Runs of cases, in one planner.
 
     logs: the folder for what processes print. device: the only one to use; None takes every one that is here. checks,
-    severities: of plugins, as in `Known`.
+    severities: of plugins, as in `Known`. beside: whether other runs are made beside these.
     """
 
     planner: ProofPlanner
@@ -135,6 +138,7 @@ class Trials:
     reporter: Reporter
     checks: tuple[Check, ...] = ()
     severities: Mapping[str, Severity] = field(factory=dict)
+    beside: bool = False
     _plans: dict[tuple[str, str, str], Plan | NotTriedError] = field(factory=dict, init=False)
     _made: dict[RunKey, Made] = field(factory=dict, init=False)
     _claimed_s: float = field(default=0.0, init=False)
@@ -289,6 +293,8 @@ class Trials:
         folder = self._folder()
         # All get the time that one alone would get.
         budget_s = BUDGET_S[key.tier] * key.longer * (1 + len(key.names)) / 2
+        if self.beside and key.device == CUDA.name:
+            budget_s *= BESIDE_ON_GPU
         self.planner.light = key.light
         self.planner.options = self._options(case, tier=key.tier, budget_s=budget_s, off=key.off)
         wanted = frozenset[str]() if key.candidate else key.names
