@@ -23,12 +23,14 @@ The functions take arguments by name: sizes by the names in the presets, inputs 
 module runs nothing; the harness reads the declarations.
 """
 
+import ast
 import contextlib
 import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from attrs import Factory, define, evolve, field, frozen
@@ -699,9 +701,34 @@ def _where(code: Callable[..., Any]) -> str:
     file = getattr(module, "__file__", None) or getattr(getattr(source, "__code__", None), "co_filename", "?")
     line = getattr(getattr(source, "__code__", None), "co_firstlineno", None)
     if inspect.isclass(source):
-        with contextlib.suppress(OSError, TypeError):
-            line = inspect.getsourcelines(source)[1]
+        line = getattr(source, "__firstlineno__", None)  # of Python 3.13 and later
+        if line is None:
+            with contextlib.suppress(OSError, SyntaxError, ValueError):
+                line = _class_lines(Path(str(file)).read_bytes()).get(source.__qualname__)
     return f"{file}:{line or '?'} ({source.__name__})"
+
+
+@lru_cache(maxsize=4)
+def _class_lines(text: bytes) -> dict[str, int]:
+    """The first line of each class of a file, by its qualified name; that of a decorator where it has one.
+
+    `inspect.getsourcelines` parses the file for each class anew. Raises `SyntaxError` and `ValueError` as `ast.parse`.
+    """
+    lines: dict[str, int] = {}
+
+    def look(parent: ast.AST, prefix: str) -> None:
+        for node in ast.iter_child_nodes(parent):
+            inner = prefix
+            if isinstance(node, ast.ClassDef):
+                name = f"{prefix}{node.name}"
+                lines.setdefault(name, min([node.lineno, *(one.lineno for one in node.decorator_list)]))
+                inner = f"{name}."
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                inner = f"{prefix}{node.name}.<locals>."
+            look(node, inner)
+
+    look(ast.parse(text), "")
+    return lines
 
 
 def _caller() -> str:

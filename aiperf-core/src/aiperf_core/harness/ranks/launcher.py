@@ -15,6 +15,7 @@ from typing import Any
 import torch
 import torch._dynamo  # a rank that makes its first `DistributedDataParallel` would need seconds for it
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.elastic.rendezvous import dynamic_rendezvous
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from aiperf_core.harness.processes.channel import Channel, ChannelClosedError, Message
@@ -23,6 +24,10 @@ from aiperf_core.harness.processes.service import Service
 from aiperf_core.harness.ranks.rank_launcher import rank_log
 
 _MONITOR_S = 0.05
+
+# Torch inspects the whole stack at each step of a rendezvous, to name the step in a log: up to a second at each start.
+if hasattr(dynamic_rendezvous, "get_method_name"):
+    dynamic_rendezvous.get_method_name = lambda depth=2: "step"
 
 
 class Launcher(Service):
