@@ -5,6 +5,7 @@ leader lines never cross. A stack stands at the right or at the left of its mark
 cover something.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import frozen
@@ -78,8 +79,7 @@ def _served(
     placed: dict[int, Placed] = {}
     for indices in columns:
         stack = [labels[index] for index in indices]
-        costs = [(_cost(spots, stack, height, occupied, page), spots) for spots in _stacks(stack, height)]
-        cost, best = min(costs, key=lambda found: found[0])
+        cost, best = _cheapest(stack, height, occupied, page)
         occupied += [spot.box for spot in best]
         placed.update(zip(indices, best, strict=True))
         total += cost
@@ -129,9 +129,23 @@ def _placed(one: Label, y: float, turned: bool, height: float) -> Placed:
     return Placed(left + one.width if turned else left, y, turned, box)
 
 
-def _cost(spots: Sequence[Placed], stack: Sequence[Label], height: float, occupied: Sequence[Box], page: Box) -> float:
-    away = sum(abs(spot.y - one.y) for spot, one in zip(spots, stack, strict=True)) / height
-    covered = sum(spot.box.overlap(other) for spot in spots for other in occupied)
-    outside = sum(spot.box.area - spot.box.overlap(page) for spot in spots)
-    turned = 0.5 * sum(spot.turned for spot in spots)
-    return away + turned + 5 * covered + 50 * outside
+def _cheapest(
+    stack: Sequence[Label], height: float, occupied: Sequence[Box], page: Box
+) -> tuple[float, Sequence[Placed]]:
+    """The cost of the cheapest way to place the labels of a column, and that way."""
+    least, best = math.inf, list[Placed]()
+    beside: dict[bool, list[Box]] = {}  # what labels at a side of their marks can cover
+    for spots in _stacks(stack, height):
+        away = sum(abs(spot.y - one.y) for spot, one in zip(spots, stack, strict=True)) / height
+        outside = sum(spot.box.area - spot.box.overlap(page) for spot in spots)
+        cost = away + 0.5 * sum(spot.turned for spot in spots) + 50 * outside
+        # What it covers takes long to find, and only adds to the cost.
+        if cost < least:
+            side = spots[0].turned
+            if side not in beside:
+                left, right = min(spot.box.left for spot in spots), max(spot.box.right for spot in spots)
+                beside[side] = [other for other in occupied if other.left < right and left < other.right]
+            cost += 5 * sum(spot.box.overlap(other) for spot in spots for other in beside[side])
+        if cost < least:
+            least, best = cost, spots
+    return least, best
