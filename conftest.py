@@ -28,6 +28,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Test targets first: they take longest, and no process of pytest shall be left with the last of them."""
+    items.sort(key=lambda item: item.__class__.__name__ != "TargetItem")
+
+
 def pytest_collection_finish() -> None:
     """Where nox has byte code kept, keep none from now on: a test may write a module twice within a second."""
     if os.environ.get("PYTHONDONTWRITEBYTECODE") == "":
