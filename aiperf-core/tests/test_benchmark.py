@@ -1,11 +1,12 @@
 """What an author may declare, and the message for every mistake."""
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aiperf_core import Benchmark, Cost, exact, lossy
 from aiperf_core.benchmark import Lossy, bind, call_with
@@ -524,6 +525,37 @@ def test_a_sound_benchmark(load: Load, tmp_path: Path) -> None:
         bench.implementations_on("cpu")[1].where
         == f"{bench.where}:{line_of(Path(bench.where), '@bench.variant')} (added)"
     )
+
+
+def held_by(decorated: type) -> type:
+    return decorated
+
+
+@held_by
+@frozen
+class Decorated:
+    class Within:
+        class Deep: ...
+
+
+def made_in_a_function() -> type:
+    class Local:
+        @frozen
+        class Inner: ...
+
+    return Local
+
+
+LOCAL = made_in_a_function()
+CLASSES = [Decorated, Decorated.Within, Decorated.Within.Deep, LOCAL, LOCAL.Inner]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("one", CLASSES, ids=lambda one: one.__qualname__)
+def test_a_class_is_where_its_first_decorator_is(one):
+    bench = Benchmark(goal="speed")
+    bench.baseline(device="cpu", kind="naive")(type("Run", (), {"run": lambda self: None}))
+    declared = evolve(bench.implementations_on("cpu")[0], code=one)
+    assert declared.where == f"{__file__}:{inspect.getsourcelines(one)[1]} ({one.__name__})"
 
 
 def test_one_implementation_may_stand_for_two_devices_and_names_come_from_classes() -> None:

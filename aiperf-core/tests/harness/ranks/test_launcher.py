@@ -1,10 +1,12 @@
 """What starts ranks leaves the GPUs to them."""
 
+import inspect
 import os
 from typing import Any
 
 import pytest
 import torch
+from torch.distributed.elastic.rendezvous import dynamic_rendezvous
 
 from aiperf_core.harness.processes.fork_server import gpus_untouched
 from aiperf_core.harness.ranks.launcher import launch_config
@@ -44,3 +46,11 @@ def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch, before: s
     with gpus_untouched():
         assert os.environ[VARIABLE] == "1"
     assert os.environ.get(VARIABLE) == before
+
+
+def test_a_rendezvous_does_not_look_at_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(*_: Any) -> None:
+        raise AssertionError("the stack was inspected")
+
+    monkeypatch.setattr(inspect, "stack", look)
+    assert dynamic_rendezvous.get_method_name() == "step"
