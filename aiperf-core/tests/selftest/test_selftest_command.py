@@ -21,6 +21,7 @@ from aiperf_core.plugins import Installed, Plugins, load_plugins
 from aiperf_core.requirements import Hardware
 from aiperf_core.selftest import outcomes, proof, recording, trials
 from aiperf_core.selftest.outcomes import Outcome, Proof, Proven
+from aiperf_core.selftest.sharing import Sharing
 from aiperf_core.selftest.support import support
 from aiperf_core.validity.cases import Case, Recorded
 from aiperf_core.validity.check import Check, Seen
@@ -90,7 +91,7 @@ def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
     monkeypatch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
     monkeypatch.setattr(trials.ProofPlanner, "hardware", Hardware())
     # What the standard tier adds is tested with scripted runs, and takes long.
-    monkeypatch.setattr(proof, "TIERS", ("quick",))
+    monkeypatch.setattr(Sharing, "tiers", lambda *_: ("quick",))
     monkeypatch.setattr(trials, "BUDGET_S", {"quick": 0.05})
     return shell_of(load_plugins([]), CASES)
 
