@@ -15,6 +15,8 @@ from typing import TypeVar
 
 import pytest
 
+from aiperf_core.pytest_plugin import TargetItem
+
 Found = TypeVar("Found")
 # The exit code of a run with a row that is not trusted, and how often such a line of shell is tried.
 UNTRUSTED, TRIES = 3, 3
@@ -30,8 +32,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Test targets first: they take longest, and no process of pytest shall be left with the last of them."""
-    items.sort(key=lambda item: item.__class__.__name__ != "TargetItem")
+    """Run the tests of targets first. They take longest, and no process of pytest should end with one of them."""
+    items.sort(key=lambda item: not isinstance(item, TargetItem))
 
 
 def pytest_collection_finish() -> None:

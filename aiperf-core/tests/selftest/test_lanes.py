@@ -95,6 +95,14 @@ def test_runs_on_a_gpu_are_made_side_by_side_too():
     assert {(one.key.device, *one.key.names) for one in found} == {("cuda", "zeros"), ("cpu", "kept")}
 
 
+def test_cases_of_other_rounds_share_no_run():
+    found = jobs(case("play.own", "alias", tier="standard"), case("play.kept", "kept", tier="standard"))
+    assert {(one.key.tier, *one.key.names) for one in found if not one.key.one_process} == {
+        ("standard", "alias"),
+        ("one-round", "kept"),
+    }
+
+
 @pytest.mark.parametrize(
     ("one", "device"),
     [

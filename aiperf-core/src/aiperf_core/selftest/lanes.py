@@ -28,7 +28,7 @@ from aiperf_core.selftest.trials import ProofPlanner, Trials
 from aiperf_core.validity.issues import Severity
 
 LEAST, MOST = 2, 4
-# More lanes than the least are made where each has so many.
+# More than LEAST lanes are started only if each has this number of processors.
 PROCESSORS = 2
 
 

@@ -3,9 +3,9 @@
 Two runs that differ in nothing but the guard decide about an attack. Without its guard it must have what it `gains`;
 with all guards on it must be found, or have no gain any more. What the quick tier does not catch is tried again in the
 `standard` one, whose rounds and controls are part of the harness too; only then is it missed. A case that needs its
-controls is tried in one round of processes first. Two guards have no switch
-in the harness: an attack on `task_lint` is a benchmark whose judge can be fooled, which must gain in a run and be
-refused by `aiperf lint`; one on `own_process` must gain in a harness of one process.
+controls is tried in one round of processes first. Two guards have no switch in the harness: an attack on `task_lint` is
+a benchmark whose judge can be fooled, which must gain in a run and be refused by `aiperf lint`; one on `own_process`
+must gain in a harness of one process.
 """
 
 import time
@@ -25,7 +25,7 @@ from aiperf_core.selftest import kept_cache, recording
 from aiperf_core.selftest.lanes import Lanes
 from aiperf_core.selftest.outcomes import PROVEN, Outcome, Proof, Proven
 from aiperf_core.selftest.runs import NotTriedError, Run
-from aiperf_core.selftest.sharing import LIGHT, LINT, OF_TIMES, PROCESS, Sharing
+from aiperf_core.selftest.sharing import LIGHT, LINT, OF_TIMES, PROCESS, Job, Sharing
 from aiperf_core.selftest.support import name_of
 from aiperf_core.selftest.trials import BUDGET_S, ONE_ROUND, ProofPlanner, Trials
 from aiperf_core.targets import DEVICES
@@ -124,18 +124,18 @@ class Prover:
         jobs = self._sharing.jobs(tried, self._trials) if self.lanes else []
         if self.lanes is None or len(jobs) < LEAST_AHEAD:
             return
-        on_gpu = any(job.case.device == CUDA.name for job in jobs)
         self.reporter.made_ahead(0, len(jobs))
-        made = self.lanes.make(jobs, self._measure_gpu if on_gpu else lambda: None)
+        made = self.lanes.make(jobs, meanwhile=lambda: self._measure_gpu(jobs))
         for index, (job, rows, seconds) in enumerate(made, 1):
             if rows is not None:
                 self._trials.keep(job.key, rows, seconds)
             self.reporter.made_ahead(index, len(jobs))
 
-    def _measure_gpu(self) -> None:
-        """Measure what every run needs once, while nothing else uses the GPU. The lanes find it on disk."""
-        self.planner.ceilings(CUDA.name)
-        self.planner.flush_bound(CUDA.name)
+    def _measure_gpu(self, jobs: Iterable[Job]) -> None:
+        """Measure what every run on the GPU needs once, while nothing else uses it. The lanes find it on disk."""
+        if any(job.case.device == CUDA.name for job in jobs):
+            self.planner.ceilings(CUDA.name)
+            self.planner.flush_bound(CUDA.name)
 
     def _prove(self, issue: Issue, cases: Iterable[Case], recorded: Iterable[Recorded]) -> Iterator[Proof]:
         tiers = dict.fromkeys(DEVICES, TIERS[0])

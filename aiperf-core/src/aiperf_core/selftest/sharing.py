@@ -113,4 +113,4 @@ class Sharing:
     def _together(self, case: Case, *, off: bool) -> tuple[object, ...]:
         """What cases that share a run have in common."""
         alike = self.guards_off(case, off=off), self._can_be_beside(case)
-        return case.module, case.device, case.tier, case.honest, off, *alike
+        return case.module, case.device, self.tiers(case)[0], case.honest, off, *alike

@@ -39,7 +39,7 @@ from aiperf_core.validity.issues import Issue, Severity
 ONE_ROUND = "one-round"
 # Sampling time of a run of one case by its tier, in seconds: enough for a gain that is worth an attack.
 BUDGET_S = {"quick": 0.1, ONE_ROUND: 0.3, "standard": 0.6}
-# So many times as long where other runs are made beside it: the contexts of a GPU take turns.
+# Factor on the sampling time of a run on a GPU beside other runs, whose contexts take turns with its own.
 BESIDE_ON_GPU = 4.0
 LINT_TIMEOUT_S = ONE_PROCESS_TIMEOUT_S = 300.0
 # What a linter's problem must be about for a judge to be worthless.

@@ -9,7 +9,7 @@ import torch
 from torch.distributed.elastic.rendezvous import dynamic_rendezvous
 
 from aiperf_core.harness.processes.fork_server import gpus_untouched
-from aiperf_core.harness.ranks.launcher import launch_config
+from aiperf_core.harness.ranks.launcher import launch_config, name_steps_alike
 
 VARIABLE = "PYTORCH_NVML_BASED_CUDA_CHECK"
 
@@ -53,4 +53,6 @@ def test_a_rendezvous_does_not_look_at_the_stack(monkeypatch: pytest.MonkeyPatch
         raise AssertionError("the stack was inspected")
 
     monkeypatch.setattr(inspect, "stack", look)
+    monkeypatch.setattr(dynamic_rendezvous, "get_method_name", dynamic_rendezvous.get_method_name)
+    name_steps_alike()
     assert dynamic_rendezvous.get_method_name() == "step"

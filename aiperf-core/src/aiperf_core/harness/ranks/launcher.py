@@ -25,10 +25,6 @@ from aiperf_core.harness.ranks.rank_launcher import rank_log
 
 _MONITOR_S = 0.05
 
-# Torch inspects the whole stack at each step of a rendezvous, to name the step in a log: up to a second at each start.
-if hasattr(dynamic_rendezvous, "get_method_name"):
-    dynamic_rendezvous.get_method_name = lambda depth=2: "step"
-
 
 class Launcher(Service):
     """Answers the one request."""
@@ -47,11 +43,18 @@ class Launcher(Service):
             os.environ.setdefault("NCCL_SOCKET_IFNAME", interface)
         os.environ["NCCL_NVLS_ENABLE"] = "0"  # no NVLink multicast
         tempfile.tempdir = folder
+        name_steps_alike()
         try:
             elastic_launch(launch_config(count, **config), serve_rank)(f"{folder}/supervisor", log)
         except ChildFailedError as error:
             return {"failures": {str(rank): one.exitcode for rank, one in error.failures.items()}}
         return {"failures": {}}
+
+
+def name_steps_alike() -> None:
+    """Keep a rendezvous from inspecting the whole stack at each step for a name in a log, a second at each start."""
+    if hasattr(dynamic_rendezvous, "get_method_name"):
+        dynamic_rendezvous.get_method_name = lambda depth=2: "step"
 
 
 def launch_config(count: int, **others: Any) -> LaunchConfig:
