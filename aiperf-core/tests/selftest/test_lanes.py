@@ -1,5 +1,6 @@
 """Runs that are made side by side: which of them, in which processes, and how they end."""
 
+import fcntl
 import os
 import re
 from pathlib import Path
@@ -11,12 +12,13 @@ from attrs import evolve
 
 from aiperf_core.errors import AiperfError
 from aiperf_core.harness.run.from_python import Silent
+from aiperf_core.harness.run.progress import SAMPLING, SAMPLING_ALONE
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Verdict
-from aiperf_core.selftest.lanes import Lanes, groups_of
+from aiperf_core.selftest.lanes import Lanes, Turns, groups_of
 from aiperf_core.selftest.runs import RunKey
 from aiperf_core.selftest.sharing import BESIDE, OF_TIMES, Job, Sharing
-from aiperf_core.selftest.trials import Trials
+from aiperf_core.selftest.trials import IN_ONE_PROCESS, Trials
 from aiperf_core.validity.cases import Case
 from aiperf_core.validity.issues import Issue
 from aiperf_core.validity.registry import ISSUES
@@ -48,7 +50,7 @@ EVERY = (ZEROS, KEPT, LATE, LINTED, OWN)
         ([7, 1, 0, 2, 4], [[0, 1], [2, 4]]),
         ([3], []),
         ([*range(6)], [[0, 1], [2, 3], [4, 5]]),
-        ([*range(16)], [[*range(first, first + 4)] for first in (0, 4, 8, 12)]),
+        ([*range(24)], [[*range(first, first + 4)] for first in (0, 4, 8, 12, 16, 20)]),
     ],
 )
 def test_each_lane_has_processors_of_its_own(processors, groups):
@@ -131,6 +133,35 @@ def lanes(monkeypatch, tmp_path):
         pytest.skip("needs 2 processors")
     monkeypatch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
     return Lanes(logs=tmp_path, device="cpu", severities={})
+
+
+def test_lanes_take_turns_while_calls_are_timed_on_a_gpu(tmp_path):
+    def is_free() -> bool:
+        with (tmp_path / "gpu").open("wb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    with (tmp_path / "gpu").open("wb") as file:
+        turns = Turns(file, on_gpu=True)
+        for phase in (
+            "warm-up",
+            SAMPLING,
+            "verification: audit",
+            SAMPLING_ALONE,
+            "setup",
+            IN_ONE_PROCESS,
+            IN_ONE_PROCESS,
+        ):
+            turns.phase(phase)
+            assert is_free() is (phase not in (SAMPLING, SAMPLING_ALONE, IN_ONE_PROCESS)), phase
+        turns.end()
+        assert is_free()
+        turns.on_gpu = False
+        turns.phase(SAMPLING)
+        assert is_free()
 
 
 @pytest.mark.proof

@@ -543,19 +543,6 @@ def test_a_gpu_is_measured_before_runs_are_made_on_it_side_by_side():
     assert WithGpu.measured == ["ceilings of cuda", "flush of cuda"]
 
 
-def test_runs_beside_others_on_a_gpu_sample_for_longer(tmp_path):
-    def budget(device: str, *, beside: bool) -> float:
-        planner = Scripted(script(FASTER, CAUGHT))
-        planner.hardware = Hardware(gpus=1)
-        trials = Trials(planner, tmp_path / f"{device}-{beside}", None, Silent(), beside=beside)  # type: ignore[arg-type]
-        one = case(device=device)
-        trials.make(one, CHEAT, trials.key(one, "quick", frozenset()))
-        return planner.runs[0].budget_s or 0.0
-
-    assert budget("cpu", beside=True) == budget("cpu", beside=False) == BUDGET_S["quick"]
-    assert budget("cuda", beside=True) == 4 * budget("cuda", beside=False)
-
-
 @pytest.mark.usefixtures("_few_runs")
 def test_a_baseline_that_another_run_disturbed_is_measured_by_itself(tmp_path):
     class Disturbed(Ahead):
@@ -566,6 +553,15 @@ def test_a_baseline_that_another_run_disturbed_is_measured_by_itself(tmp_path):
     planner = Scripted(script(FASTER, CAUGHT))
     assert prove_one(planner, case(), lanes=Disturbed(lambda key: FASTER)).outcome is Outcome.FOUND
     assert len(planner.runs) == 2
+
+
+@pytest.mark.usefixtures("_few_runs")
+def test_a_run_that_others_left_no_memory_is_made_by_itself(tmp_path):
+    planner = Scripted(script(FASTER, CAUGHT))
+    full = row("FAILED", reason="ran out of memory: CUDA out of memory")
+    lanes = Ahead(lambda key: FASTER if off(key) else full)
+    assert prove_one(planner, case(), lanes=lanes).outcome is Outcome.FOUND, "not prevented: nothing was seen of it"
+    assert len(planner.runs) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Lanes: processes that make runs of cases side by side, each on processors of its own.
 
 A lane is a selftest's planner in another process. The processes of its runs inherit its processors, so that two runs
-take no time from each other.
+take no time from each other. A GPU is used by one lane at a time while samples are taken; the others' processes start
+and end meanwhile, which takes longer.
 """
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -12,24 +14,29 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
+from typing import BinaryIO
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
+from aiperf_core.devices.device import CUDA
 from aiperf_core.errors import AiperfError
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.processes.fork_server import die_with_parent
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
+from aiperf_core.harness.run.progress import SAMPLING, SAMPLING_ALONE
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import Row
 from aiperf_core.selftest.runs import NotTriedError
 from aiperf_core.selftest.sharing import Job
-from aiperf_core.selftest.trials import ProofPlanner, Trials
+from aiperf_core.selftest.trials import IN_ONE_PROCESS, ProofPlanner, Trials
 from aiperf_core.validity.issues import Severity
 
-LEAST, MOST = 2, 4
+LEAST, MOST = 2, 6
 # More than LEAST lanes are started only if each has this number of processors.
 PROCESSORS = 2
+TIMED = frozenset({SAMPLING, SAMPLING_ALONE, IN_ONE_PROCESS})
+_GPU = "gpu"
 
 
 def groups_of(processors: Sequence[int]) -> list[list[int]]:
@@ -108,23 +115,49 @@ class Lanes:
         return process, ours
 
 
+@define(eq=False)
+class Turns(Silent):
+    """Has runs of different lanes take turns on a GPU: samples are taken in one of them at a time.
+
+    file: is locked meanwhile. on_gpu: whether the run that reports uses the GPU.
+    """
+
+    file: BinaryIO
+    on_gpu: bool = False
+
+    def phase(self, text: str, implementation: str | None = None) -> None:
+        """Wait for the GPU before calls are timed, and leave it to others in all other phases."""
+        if self.on_gpu:
+            fcntl.flock(self.file, fcntl.LOCK_EX if text in TIMED else fcntl.LOCK_UN)
+
+    def end(self) -> None:
+        """The run has ended."""
+        fcntl.flock(self.file, fcntl.LOCK_UN)
+
+
 def serve(connection: Connection) -> None:
     """Make the runs that are asked for, until the other side closes the connection."""
     logs, device, severities, preload, processors = connection.recv()
     os.sched_setaffinity(0, processors)
     checks = tuple(one.record for one in load_plugins().checks)
-    with ProofPlanner(Options(device=device), logs, server=ForkServer(preload)) as planner:
-        trials = Trials(planner, logs, device, Silent(), checks, severities, beside=True)
+    with (
+        (logs.parent / _GPU).open("wb") as file,
+        ProofPlanner(Options(device=device), logs, server=ForkServer(preload)) as planner,
+    ):
+        turns = Turns(file)
+        trials = Trials(planner, logs, device, turns, checks, severities)
         while True:
             try:
                 job = connection.recv()
             except EOFError:
                 return
-            started = time.monotonic()
+            started, turns.on_gpu = time.monotonic(), job.key.device == CUDA.name
             try:
                 rows = trials.make(job.case, job.issue, job.key)
             except NotTriedError:
                 rows = None  # the selftest tries it too, and says why it cannot
+            finally:
+                turns.end()
             connection.send((rows, time.monotonic() - started))
 
 

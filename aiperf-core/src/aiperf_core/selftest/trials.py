@@ -14,12 +14,11 @@ import psutil
 from attrs import asdict, define, evolve, field, frozen
 
 from aiperf_core.candidate_format import AIPERF
-from aiperf_core.devices.device import CUDA
 from aiperf_core.devices.host import hypervisor
 from aiperf_core.devices.probe import nvidia
 from aiperf_core.errors import UsageError
 from aiperf_core.formats.candidate import check_candidate
-from aiperf_core.harness.processes.child import ChildError
+from aiperf_core.harness.processes.child import RAN_OUT_OF_MEMORY, ChildError
 from aiperf_core.harness.run.options import AtEnd, Known, Options
 from aiperf_core.harness.run.plan import CANDIDATE, Plan
 from aiperf_core.harness.run.planner import Planner
@@ -39,8 +38,8 @@ from aiperf_core.validity.issues import Issue, Severity
 ONE_ROUND = "one-round"
 # Sampling time of a run of one case by its tier, in seconds: enough for a gain that is worth an attack.
 BUDGET_S = {"quick": 0.1, ONE_ROUND: 0.3, "standard": 0.6}
-# Factor on the sampling time of a run on a GPU beside other runs, whose contexts take turns with its own.
-BESIDE_ON_GPU = 4.0
+# The phase of a run in a harness of one process.
+IN_ONE_PROCESS = "all in one process"
 LINT_TIMEOUT_S = ONE_PROCESS_TIMEOUT_S = 300.0
 # What a linter's problem must be about for a judge to be worthless.
 JUDGING = ("workload.", "reference.", "judge.", "budget.")
@@ -129,7 +128,7 @@ class Trials:
     """Runs of cases, in one planner.
 
     logs: the folder for what processes print. device: the only one to use; None takes every one that is here. checks,
-    severities: of plugins, as in `Known`. beside: whether other runs are made beside these.
+    severities: of plugins, as in `Known`.
     """
 
     planner: ProofPlanner
@@ -138,7 +137,6 @@ class Trials:
     reporter: Reporter
     checks: tuple[Check, ...] = ()
     severities: Mapping[str, Severity] = field(factory=dict)
-    beside: bool = False
     _plans: dict[tuple[str, str, str], Plan | NotTriedError] = field(factory=dict, init=False)
     _made: dict[RunKey, Made] = field(factory=dict, init=False)
     _claimed_s: float = field(default=0.0, init=False)
@@ -267,6 +265,8 @@ class Trials:
         for row in (run.baseline, run.row):
             if row.verdict is Verdict.SKIPPED:
                 raise NotTriedError(Outcome.NOT_OBSERVABLE, row.reason or "skipped")
+        if run.beside and RAN_OUT_OF_MEMORY in (run.row.reason or ""):
+            return self.run(case, plan, key, fresh=True)  # by itself
         if run.baseline.verdict is not Verdict.MEASURED and not run.tells_of(case.issue):
             if run.beside:
                 return self.run(case, plan, key, fresh=True)  # by itself
@@ -293,8 +293,6 @@ class Trials:
         folder = self._folder()
         # All get the time that one alone would get.
         budget_s = BUDGET_S[key.tier] * key.longer * (1 + len(key.names)) / 2
-        if self.beside and key.device == CUDA.name:
-            budget_s *= BESIDE_ON_GPU
         self.planner.light = key.light
         self.planner.options = self._options(case, tier=key.tier, budget_s=budget_s, off=key.off)
         wanted = frozenset[str]() if key.candidate else key.names
@@ -306,7 +304,7 @@ class Trials:
         return {row.name: row for row in result.rows}
 
     def _rows_of_one_process(self, case: Case, plan: Plan) -> dict[str, Row]:
-        self.reporter.phase("all in one process")
+        self.reporter.phase(IN_ONE_PROCESS)
         log = self._folder() / f"{case.implementation}.log"
         here = next(one for one in plan.described.on(case.device) if one.role == "baseline")
         baseline = Row(here.name, "baseline", case.device, Verdict.MEASURED)

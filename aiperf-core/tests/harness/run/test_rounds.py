@@ -1,5 +1,7 @@
 """The rounds of a run: the checks of the last one serve comparisons."""
 
+import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,7 +9,13 @@ import pytest
 
 from aiperf_core.harness.run import rounds
 from aiperf_core.harness.run.bench import Bench
+from aiperf_core.harness.run.from_python import Silent
+from aiperf_core.harness.run.planner import Planner
+from aiperf_core.harness.run.progress import SAMPLING, SAMPLING_ALONE
 from aiperf_core.harness.run.rounds import Rounds
+from aiperf_core.results.models import TargetResult
+from aiperf_core.selftest.trials import ProofOptions
+from aiperf_core.targets import InstalledTarget, Selection
 
 
 def participant(where: str, active: bool) -> Any:
@@ -47,3 +55,24 @@ def test_the_last_checks_are_left_out_where_all_is_refused(monkeypatch: pytest.M
     progress: Any = SimpleNamespace(left=ignore, tell=None)
     Rounds(bench, progress, SimpleNamespace())._verify(last=True)  # type: ignore[arg-type]
     assert bool(looked) is not refused
+
+
+def test_phases_in_which_calls_are_timed_are_told_before_their_time_starts(
+    measure: Callable[..., TargetResult], shared_planner: Planner
+) -> None:
+    """A reporter may have the run wait for a device."""
+    told: set[str] = set()
+
+    class Waits(Silent):
+        def phase(self, text: str, implementation: str | None = None) -> None:
+            if text == SAMPLING and text not in told:
+                time.sleep(2.0)
+            told.add(text)
+
+    assert measure("features", "scaled").overhead.sampling_s < 2.0
+    shared_planner.options = ProofOptions(device="cpu", tier="standard", one_round=True, budget_s=0.05)
+    plans, _ = shared_planner.plan([Selection(InstalledTarget("tests.features", "features"), frozenset({"scaled"}))])
+    result = shared_planner.run(plans[0], lambda _, name: shared_planner.log_folder / f"{name}.log", Waits())
+    assert isinstance(result, TargetResult)
+    assert {SAMPLING, SAMPLING_ALONE} <= told
+    assert result.overhead.sampling_s < 2.0

@@ -30,6 +30,8 @@ START_TIMEOUT_S = 120.0
 # For `faulthandler` to write a traceback to the log.
 TRACEBACK_S = 0.2
 _LAST_LINES = 12
+# How the message of a `ChildError` of the kind "memory" begins.
+RAN_OUT_OF_MEMORY = "ran out of memory"
 # How `faulthandler` begins the traceback of the thread that a signal interrupted.
 _TRACEBACK_START = "Current thread "
 _OURS = str(Path(__file__).parents[1])
@@ -242,7 +244,7 @@ def _child_error(error: Any) -> ChildError:
     if kind == "raised":
         message = f"raised {type_name}: {message}" if message else f"raised {type_name}"
     elif kind == "memory":
-        message = f"ran out of memory: {message}"
+        message = f"{RAN_OUT_OF_MEMORY}: {message}"
     return ChildError(kind, message)
 
 

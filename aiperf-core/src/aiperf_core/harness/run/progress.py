@@ -12,6 +12,8 @@ from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.setup import Setup
 from aiperf_core.measurements import Estimate
 
+# The phases in which calls are timed for the result.
+SAMPLING, SAMPLING_ALONE = "sampling", "verification: sample alone"
 _REPORT_EVERY_S = 1.0
 
 
@@ -54,7 +56,7 @@ class Progress:
         now = time.monotonic()
         if now - self._reported >= _REPORT_EVERY_S:
             self._reported = now
-            self.tell("sampling", one)
+            self.tell(SAMPLING, one)
 
     def _state(self, phase: str, one: Participant | None) -> events.Progress:
         left, elapsed = self.left.seconds_left, time.monotonic() - self.started
