@@ -578,6 +578,17 @@ def test_a_refusal_for_times_beside_another_run_proves_nothing(guard, runs, tmp_
     assert len(planner.runs) == runs
 
 
+@pytest.mark.parametrize(
+    ("guard", "outcome"), [("interleaved", Outcome.MISSED), ("camera", Outcome.FOUND)], ids=["of times", "of values"]
+)
+def test_what_another_guard_finds_in_times_may_be_chance(guard, outcome, tmp_path):
+    issues = (CHEAT, evolve(FOUL, guard=guard))
+    planner = Scripted(script(SAME, row("UNTRUSTED", None, "play.foul")))
+    prover = Prover(planner, tmp_path, issues, None, Keeping())  # type: ignore[arg-type]
+    (proof,) = [proof for result in prover.prove(issues, [case(gains="silence")], []) for proof in result.proofs]
+    assert proof.outcome is outcome
+
+
 @pytest.mark.usefixtures("_few_runs")
 def test_a_harness_of_one_process_that_ran_beside_another_is_asked_as_often(tmp_path):
     own, asked = evolve(CHEAT, guard="own_process"), []

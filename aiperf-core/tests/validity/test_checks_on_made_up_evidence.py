@@ -64,6 +64,21 @@ def test_the_same_kernels_in_less_memory_are_other_code(share: float, found: set
     )
 
 
+@pytest.mark.parametrize(("spread", "found"), [(0.2, {"policy.ghost_branch"}), (0.002, set())])
+def test_noise_of_the_callers_clock_makes_the_same_kernels_no_other_code(spread: float, found: set[str]):
+    """Medians that are 6 % apart differ only where the samples lie apart too."""
+    (case,) = (one for one in CASES if one.issue == "policy.ghost_branch")
+    guilty = case.guilty()
+
+    def noisy(evidence, factor: float):
+        times, places = evidence.samples.wall_s, iter(range(99))
+        wall_s = [one and 1.3e-3 * factor * (1 + spread * (next(places) * 5 % 8 - 3.5) / 4) for one in times]
+        return evolve(evidence, samples=evolve(evidence.samples, wall_s=wall_s))
+
+    evidence = evolve(noisy(guilty, 1.0), baseline=noisy(guilty.baseline, 1.06))
+    assert seen(CHECKS["cupti_ledger"], evidence) == found
+
+
 def test_what_is_seen_has_a_message_and_figures(case: MadeUp):
     found = CHECKS[issue(case.issue).guard].look(case.guilty())
     assert not isinstance(found, NotObserved)

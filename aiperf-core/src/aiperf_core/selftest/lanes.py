@@ -1,8 +1,7 @@
 """Lanes: processes that make runs of cases side by side, each on processors of its own.
 
 A lane is a selftest's planner in another process. The processes of its runs inherit its processors, so that two runs
-take no time from each other. A GPU is used by one lane at a time while samples are taken; the others' processes start
-and end meanwhile, which takes longer.
+take no time from each other. While one lane times calls on a GPU, the processes of others only start.
 """
 
 import fcntl
@@ -24,18 +23,18 @@ from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.processes.fork_server import die_with_parent
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
-from aiperf_core.harness.run.progress import SAMPLING, SAMPLING_ALONE
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import Row
 from aiperf_core.selftest.runs import NotTriedError
 from aiperf_core.selftest.sharing import Job
-from aiperf_core.selftest.trials import IN_ONE_PROCESS, ProofPlanner, Trials
+from aiperf_core.selftest.trials import ProofPlanner, Trials
 from aiperf_core.validity.issues import Severity
 
-LEAST, MOST = 2, 6
+LEAST, MOST = 2, 4
 # More than LEAST lanes are started only if each has this number of processors.
 PROCESSORS = 2
-TIMED = frozenset({SAMPLING, SAMPLING_ALONE, IN_ONE_PROCESS})
+# Phases in which no clock decides anything: processes start, and calls are made that do not count.
+_UNTIMED = ("setup", "warm-up")
 _GPU = "gpu"
 
 
@@ -117,18 +116,19 @@ class Lanes:
 
 @define(eq=False)
 class Turns(Silent):
-    """Has runs of different lanes take turns on a GPU: samples are taken in one of them at a time.
+    """Has runs of different lanes take turns on a GPU: calls are timed in one of them at a time.
 
-    file: is locked meanwhile. on_gpu: whether the run that reports uses the GPU.
+    file: is locked meanwhile.
+    on_gpu: whether the run that reports uses the GPU.
     """
 
     file: BinaryIO
     on_gpu: bool = False
 
     def phase(self, text: str, implementation: str | None = None) -> None:
-        """Wait for the GPU before calls are timed, and leave it to others in all other phases."""
+        """Wait for the GPU before calls are timed, and leave it to others before the next processes start."""
         if self.on_gpu:
-            fcntl.flock(self.file, fcntl.LOCK_EX if text in TIMED else fcntl.LOCK_UN)
+            fcntl.flock(self.file, fcntl.LOCK_UN if text.startswith(_UNTIMED) else fcntl.LOCK_EX)
 
     def end(self) -> None:
         """The run has ended."""

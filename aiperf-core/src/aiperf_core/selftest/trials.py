@@ -38,8 +38,6 @@ from aiperf_core.validity.issues import Issue, Severity
 ONE_ROUND = "one-round"
 # Sampling time of a run of one case by its tier, in seconds: enough for a gain that is worth an attack.
 BUDGET_S = {"quick": 0.1, ONE_ROUND: 0.3, "standard": 0.6}
-# The phase of a run in a harness of one process.
-IN_ONE_PROCESS = "all in one process"
 LINT_TIMEOUT_S = ONE_PROCESS_TIMEOUT_S = 300.0
 # What a linter's problem must be about for a judge to be worthless.
 JUDGING = ("workload.", "reference.", "judge.", "budget.")
@@ -304,7 +302,7 @@ class Trials:
         return {row.name: row for row in result.rows}
 
     def _rows_of_one_process(self, case: Case, plan: Plan) -> dict[str, Row]:
-        self.reporter.phase(IN_ONE_PROCESS)
+        self.reporter.phase("all in one process")
         log = self._folder() / f"{case.implementation}.log"
         here = next(one for one in plan.described.on(case.device) if one.role == "baseline")
         baseline = Row(here.name, "baseline", case.device, Verdict.MEASURED)

@@ -76,12 +76,10 @@ def compare(
     """What is seen where events and CUPTI contradict each other; None where they agree.
 
     Audited calls must take the same time by events as by CUPTI, and samples must not be faster than audited calls. They
-    may be
-    slower: audited calls repeat the same values, which may lie in a cache. Calls that wait for the GPU themselves
-        cannot be
-    hidden behind the blocking kernel. Their events include the host's time, and they get a warning only. CUPTI
-    lengthens the host's time, so these samples may be faster than audited calls, down to the time that the GPU was
-    busy, if the supervisor's clock confirms them.
+    may be slower: audited calls repeat the same values, which may lie in a cache. Calls that wait for the GPU
+    themselves cannot be hidden behind the blocking kernel. Their events include the host's time, and they get a warning
+    only. CUPTI lengthens the host's time, so these samples may be faster than audited calls, down to the time that the
+    GPU was busy, if the supervisor's clock confirms them.
 
     If the supervisor's clock confirms the samples, three more kinds of calls get a warning only. CUPTI does not see
     what a kernel launches. CUPTI slows some kernels: `slowed_by_profiler` makes calls without a pause under it, and

@@ -12,8 +12,8 @@ from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.setup import Setup
 from aiperf_core.measurements import Estimate
 
-# The phases in which calls are timed for the result.
-SAMPLING, SAMPLING_ALONE = "sampling", "verification: sample alone"
+# The phase in which samples are taken.
+SAMPLING = "sampling"
 _REPORT_EVERY_S = 1.0
 
 

@@ -12,7 +12,7 @@ from aiperf_core.harness.run.censuses import Censuses
 from aiperf_core.harness.run.durations import FINAL
 from aiperf_core.harness.run.last_round import LastRound
 from aiperf_core.harness.run.participant import Participant
-from aiperf_core.harness.run.progress import SAMPLING, SAMPLING_ALONE, Progress
+from aiperf_core.harness.run.progress import SAMPLING, Progress
 from aiperf_core.harness.run.taking import Clockwork
 from aiperf_core.stats import clock_agreement, intervals
 from aiperf_core.stats.decision import Decision, Shown
@@ -78,7 +78,7 @@ class Rounds:
             self._run_steadily(one)
         if options.controls and bench.setup.guards("interleaved"):
             for one in bench.active:
-                self.progress.tell(SAMPLING_ALONE, one)
+                self.progress.tell("verification: sample alone", one)
                 bench.sampler.extra.isolate(one, options.round_budget_s)
         bench.note_memory()
         if last and not bench.all_refused:  # the baseline's checks are for comparisons

@@ -10,6 +10,7 @@ from aiperf_core.measurements import Audit, Work
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.checks.self_check import call_times
 from aiperf_core.validity.evidence import Evidence
+from aiperf_core.validity.rank_test import chance_of_excess
 
 # Names that kernels of libraries carry: cuBLAS, cuDNN, NCCL, CUB and torch's own.
 _LIBRARY = re.compile(
@@ -26,6 +27,8 @@ _WAITS = 0.5
 _QUEUE_S, _CALL_S = 50e-6, 200e-6
 # Two times, or two peaks of memory, that differ by less are the same.
 _SAME = 0.05
+# So are times that samples of one code show this often by chance: of the caller's clock there are few.
+_BY_CHANCE = 0.01
 
 
 def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
@@ -152,17 +155,22 @@ def _counts(kernels: list[Work]) -> Counter[str]:
 
 
 def _alike(evidence: Evidence) -> bool:
-    """Whether both sides take the same time by both clocks. A graph of the same kernels spares the caller time."""
+    """Whether no clock shows that the sides differ in time. A graph of the same kernels spares the caller time."""
     assert evidence.baseline is not None
     compared = False
     for clock in ("device", "wall"):
-        sides = [[time for _, time in call_times(one.samples, clock)] for one in (evidence, evidence.baseline)]
-        if all(sides):
-            ours, theirs = map(median, sides)
-            if abs(ours - theirs) > _SAME * max(ours, theirs):
+        ours, theirs = ([time for _, time in call_times(one.samples, clock)] for one in (evidence, evidence.baseline))
+        if ours and theirs:
+            if _differ(ours, theirs):
                 return False
             compared = True
     return compared
+
+
+def _differ(ours: list[float], theirs: list[float]) -> bool:
+    middles = median(ours), median(theirs)
+    chance = min(chance_of_excess(ours, theirs), chance_of_excess(theirs, ours))
+    return abs(middles[0] - middles[1]) > _SAME * max(middles) and chance < _BY_CHANCE
 
 
 def _takes_less(evidence: Evidence) -> bool:
