@@ -279,10 +279,14 @@ def test_what_is_missed_comes_before_errors(shell, monkeypatch):
         assert ask(shell, "selftest", "--category", "play").exit_code == 3
 
 
-def test_what_needs_the_standard_tier_says_so(shell, monkeypatch):
-    with scripted(monkeypatch, ended("play.zeros", Outcome.FOUND, tier="standard")):
+@pytest.mark.parametrize(
+    ("tier", "told"),
+    [("quick", "-"), ("one-round", "in one round of the standard tier"), ("standard", "in the standard tier")],
+)
+def test_what_needs_more_than_the_quick_tier_says_so(shell, monkeypatch, tier, told):
+    with scripted(monkeypatch, ended("play.zeros", Outcome.FOUND, tier=tier)):
         result = ask(shell, "selftest", "--issue", "play.zeros")
-    assert "play.zeros  judged_output  found   none                   0.0  in the standard tier\n" in result.stdout
+    assert f"play.zeros  judged_output  found   none                   0.0  {told}\n" in result.stdout
 
 
 def test_a_look_alike_that_was_flagged_at_first_is_told_of(shell, monkeypatch):

@@ -225,6 +225,9 @@ def _exit_code(results: Iterable[Proven]) -> ExitCode:
 
 # --- the matrix
 
+# What is told of the last tier of an attack, unless it is the quick one.
+_TOLD = {"standard": "in the standard tier", "one-round": "in one round of the standard tier"}
+
 
 def _print_category(results: Sequence[Proven]) -> None:
     category = results[0].category
@@ -251,7 +254,8 @@ def _note(one: Proven) -> str:
         return str(one.outcome)
     if one.outcome is Outcome.NOT_OBSERVABLE:
         return words(_why_not(one))
-    notes = ["in the standard tier"] if any(proof.tier not in ("", "quick") for proof in one.attacks) else []
+    tiers = {proof.tier for proof in one.attacks}
+    notes = [text for tier, text in _TOLD.items() if tier in tiers][:1]
     cleared = (proof for proof in one.look_alikes if proof.outcome is Outcome.CLEARED)
     return "; ".join([*notes, *(f"not flagged {words(proof.reason)}" for proof in cleared if proof.reason)]) or "-"
 
