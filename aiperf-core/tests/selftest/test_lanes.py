@@ -12,7 +12,6 @@ from attrs import evolve
 
 from aiperf_core.errors import AiperfError
 from aiperf_core.harness.run.from_python import Silent
-from aiperf_core.harness.run.progress import SAMPLING
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Verdict
 from aiperf_core.selftest.lanes import Lanes, Turns, groups_of
@@ -148,8 +147,8 @@ def test_lanes_take_turns_while_calls_are_timed_on_a_gpu(tmp_path):
         turns = Turns(file, on_gpu=True)
         for phase in (
             "warm-up",
-            SAMPLING,
-            SAMPLING,
+            "sampling",
+            "sampling",
             "verification: audit",
             "setup: start workers",
             "all in one process",
@@ -159,7 +158,7 @@ def test_lanes_take_turns_while_calls_are_timed_on_a_gpu(tmp_path):
         turns.end()
         assert is_free()
         turns.on_gpu = False
-        turns.phase(SAMPLING)
+        turns.phase("sampling")
         assert is_free()
 
 

@@ -156,14 +156,15 @@ def prove(
     planner: Scripted,
     *cases: Case,
     recorded: tuple[Recorded, ...] = (),
+    issues: Sequence[Issue] = ISSUES,
     device: str | None = None,
     logs: Path | None = None,
     **other: Any,
 ) -> tuple[list[Proven], list[str]]:
     reporter = Keeping()
     with tempfile.TemporaryDirectory() as folder:
-        prover = Prover(planner, logs or Path(folder), ISSUES, device, reporter, **other)  # type: ignore[arg-type]
-        return list(prover.prove(ISSUES, cases, recorded)), reporter.told
+        prover = Prover(planner, logs or Path(folder), issues, device, reporter, **other)  # type: ignore[arg-type]
+        return list(prover.prove(issues, cases, recorded)), reporter.told
 
 
 def prove_one(planner: Scripted, one: Case, **other: Any) -> Proof:
@@ -544,7 +545,7 @@ def test_a_gpu_is_measured_before_runs_are_made_on_it_side_by_side():
 
 
 @pytest.mark.usefixtures("_few_runs")
-def test_a_baseline_that_another_run_disturbed_is_measured_by_itself(tmp_path):
+def test_a_baseline_that_another_run_disturbed_is_measured_by_itself():
     class Disturbed(Ahead):
         def make(self, jobs, meanwhile):
             for job, rows, seconds in super().make(jobs, meanwhile):
@@ -556,7 +557,7 @@ def test_a_baseline_that_another_run_disturbed_is_measured_by_itself(tmp_path):
 
 
 @pytest.mark.usefixtures("_few_runs")
-def test_a_run_that_others_left_no_memory_is_made_by_itself(tmp_path):
+def test_a_run_that_others_left_no_memory_is_made_by_itself():
     planner = Scripted(script(FASTER, CAUGHT))
     full = row("FAILED", reason="ran out of memory: CUDA out of memory")
     lanes = Ahead(lambda key: FASTER if off(key) else full)
@@ -568,12 +569,10 @@ def test_a_run_that_others_left_no_memory_is_made_by_itself(tmp_path):
     ("guard", "runs"), [("interleaved", 1), ("camera", 0)], ids=["times decide", "times do not decide"]
 )
 @pytest.mark.usefixtures("_few_runs")
-def test_a_refusal_for_times_beside_another_run_proves_nothing(guard, runs, tmp_path):
-    issues = (CHEAT, evolve(FOUL, guard=guard))
+def test_a_refusal_for_times_beside_another_run_proves_nothing(guard, runs):
     planner = Scripted(script(FASTER, CAUGHT))
     lanes = Ahead(lambda key: FASTER if off(key) else row("INVALID", None, "play.foul"))
-    prover = Prover(planner, tmp_path, issues, None, Keeping(), lanes=lanes)  # type: ignore[arg-type]
-    (proof,) = [proof for result in prover.prove(issues, [case()], []) for proof in result.proofs]
+    proof = prove_one(planner, case(), issues=(CHEAT, evolve(FOUL, guard=guard)), lanes=lanes)
     assert proof.outcome is Outcome.FOUND
     assert len(planner.runs) == runs
 
@@ -581,11 +580,9 @@ def test_a_refusal_for_times_beside_another_run_proves_nothing(guard, runs, tmp_
 @pytest.mark.parametrize(
     ("guard", "outcome"), [("interleaved", Outcome.MISSED), ("camera", Outcome.FOUND)], ids=["of times", "of values"]
 )
-def test_what_another_guard_finds_in_times_may_be_chance(guard, outcome, tmp_path):
-    issues = (CHEAT, evolve(FOUL, guard=guard))
+def test_what_another_guard_finds_in_times_may_be_chance(guard, outcome):
     planner = Scripted(script(SAME, row("UNTRUSTED", None, "play.foul")))
-    prover = Prover(planner, tmp_path, issues, None, Keeping())  # type: ignore[arg-type]
-    (proof,) = [proof for result in prover.prove(issues, [case(gains="silence")], []) for proof in result.proofs]
+    proof = prove_one(planner, case(gains="silence"), issues=(CHEAT, evolve(FOUL, guard=guard)))
     assert proof.outcome is outcome
 
 

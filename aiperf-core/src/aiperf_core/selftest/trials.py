@@ -263,11 +263,10 @@ class Trials:
         for row in (run.baseline, run.row):
             if row.verdict is Verdict.SKIPPED:
                 raise NotTriedError(Outcome.NOT_OBSERVABLE, row.reason or "skipped")
-        if run.beside and RAN_OUT_OF_MEMORY in (run.row.reason or ""):
+        unmeasured = run.baseline.verdict is not Verdict.MEASURED and not run.tells_of(case.issue)
+        if run.beside and (unmeasured or RAN_OUT_OF_MEMORY in (run.row.reason or "")):
             return self.run(case, plan, key, fresh=True)  # by itself
-        if run.baseline.verdict is not Verdict.MEASURED and not run.tells_of(case.issue):
-            if run.beside:
-                return self.run(case, plan, key, fresh=True)  # by itself
+        if unmeasured:
             said = f"the baseline was {run.baseline.verdict}"
             raise NotTriedError(Outcome.ERROR, f"{said}: {run.baseline.reason}" if run.baseline.reason else said)
         return run

@@ -12,8 +12,6 @@ from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.setup import Setup
 from aiperf_core.measurements import Estimate
 
-# The phase in which samples are taken.
-SAMPLING = "sampling"
 _REPORT_EVERY_S = 1.0
 
 
@@ -56,7 +54,7 @@ class Progress:
         now = time.monotonic()
         if now - self._reported >= _REPORT_EVERY_S:
             self._reported = now
-            self.tell(SAMPLING, one)
+            self.tell("sampling", one)
 
     def _state(self, phase: str, one: Participant | None) -> events.Progress:
         left, elapsed = self.left.seconds_left, time.monotonic() - self.started

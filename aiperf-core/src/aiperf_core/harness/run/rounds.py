@@ -12,7 +12,7 @@ from aiperf_core.harness.run.censuses import Censuses
 from aiperf_core.harness.run.durations import FINAL
 from aiperf_core.harness.run.last_round import LastRound
 from aiperf_core.harness.run.participant import Participant
-from aiperf_core.harness.run.progress import SAMPLING, Progress
+from aiperf_core.harness.run.progress import Progress
 from aiperf_core.harness.run.taking import Clockwork
 from aiperf_core.stats import clock_agreement, intervals
 from aiperf_core.stats.decision import Decision, Shown
@@ -115,7 +115,7 @@ class Rounds:
         return max(self._passes_for_intervals, samples)
 
     def _sample(self) -> None:
-        self.progress.tell(SAMPLING)
+        self.progress.tell("sampling")
         start, setup, taking = time.monotonic(), self.bench.setup, self.bench.sampler
         self.progress.left.least_passes = self.least_passes
         self.progress.begin_sampling()

@@ -168,9 +168,8 @@ def _alike(evidence: Evidence) -> bool:
 
 
 def _differ(ours: list[float], theirs: list[float]) -> bool:
-    middles = median(ours), median(theirs)
-    chance = min(chance_of_excess(ours, theirs), chance_of_excess(theirs, ours))
-    return abs(middles[0] - middles[1]) > _SAME * max(middles) and chance < _BY_CHANCE
+    less, more = sorted((ours, theirs), key=median)
+    return median(more) - median(less) > _SAME * median(more) and chance_of_excess(more, less) < _BY_CHANCE
 
 
 def _takes_less(evidence: Evidence) -> bool:
