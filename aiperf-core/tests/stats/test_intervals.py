@@ -258,6 +258,35 @@ def test_a_quarter_may_be_empty() -> None:
     assert intervals._drift(short) > 0
 
 
+def test_the_median_of_each_pass() -> None:
+    blocks = Blocks.of([3.0, 1.0, 2.0, 7.0, 5.0, 4.0], [0, 0, 0, 2, 3, 3])
+    assert list(blocks.medians) == [2.0, 7.0, 4.5]
+    assert list(blocks.only(blocks.passes < 0).medians) == []
+
+
+def test_an_order_is_looked_at_in_the_passes_that_both_have() -> None:
+    slow, fast = Blocks.of([2.0] * 8, [*range(8)]), Blocks.of([1.0] * 8 + [9.0] * 8, [*range(16)])
+    assert intervals.unclear_order(slow, fast, Verdict.FASTER) is None
+    assert intervals.unclear_order(fast, slow, Verdict.SLOWER) is None
+    assert intervals.unclear_order(slow, fast, Verdict.SLOWER) == 1.0
+    assert intervals.unclear_order(slow, slow, Verdict.SAME) is None
+
+
+def test_few_passes_of_one_code_seldom_differ_whatever_disturbs_them() -> None:
+    """Each pass of either side is, by chance, as it should be or many times slower."""
+    rng = np.random.default_rng(5)
+    told: Counter[str] = Counter()
+    for _ in range(2000):
+        disturbed = np.where(rng.random((2, 6)) < 0.6, rng.lognormal(1.5, 1.0, (2, 6)), 1.0)
+        top, bottom = (Blocks.of(list(side), [*range(6)]) for side in disturbed * rng.lognormal(0, 0.02, (2, 6)))
+        said = verdict(estimated(top, bottom), 0.01)
+        different = said in (Verdict.FASTER, Verdict.SLOWER)
+        told["by the interval"] += different
+        told["by the order as well"] += different and intervals.unclear_order(top, bottom, said) is None
+    assert told["by the interval"] > 5
+    assert told["by the order as well"] <= 2, told
+
+
 def test_no_interval_is_narrower_than_the_step_of_the_clock() -> None:
     sure = Blocks.of([1e-3] * 12, list(range(12)))
     coarse = Blocks.of([1e-3] * 12, list(range(12)), step_s=1e-5)

@@ -12,6 +12,8 @@ from aiperf_core.harness.run.recorder import RankNotes, Recorder
 from aiperf_core.measurements import Audit, Ceilings, Memory, Rank, Reading
 from aiperf_core.results.models import Judging, Observations, Row, Sighting, Verdict
 from aiperf_core.stats.conditions import summary
+from aiperf_core.stats.decision import Shown
+from aiperf_core.stats.intervals import verdict
 from aiperf_core.stats.judge import judge
 from aiperf_core.stats.observations import Clocks, harness_s
 from aiperf_core.stats.standing import Rules
@@ -83,6 +85,44 @@ def test_a_variant_is_compared_with_the_baseline(time_s: float, said: Verdict) -
     assert variant.verdict is said
     assert variant.speedup is not None
     assert variant.speedup.low <= 0.020 / time_s <= variant.speedup.high
+
+
+# Times in six passes each. Other work disturbed most of the first, and the one that it left alone is the fastest of all.
+DISTURBED = [0.052, 0.080, 0.068, 0.047, 0.187, 0.0097]
+QUIET = [0.0098, 0.0101, 0.0102, 0.0100, 0.0100, 0.0103]
+
+
+@pytest.mark.parametrize(
+    ("times_s", "others_s", "by_interval"), [(DISTURBED, QUIET, Verdict.FASTER), (QUIET, DISTURBED, Verdict.SLOWER)]
+)
+def test_few_times_that_overlap_are_no_difference(
+    times_s: list[float], others_s: list[float], by_interval: Verdict
+) -> None:
+    row = scored(("plain", "baseline", times_s), ("other", "variant", others_s))[1]
+    assert row.speedup is not None
+    assert verdict(row.speedup, 0.01) is by_interval, "the interval alone would say so"
+    assert row.verdict is Verdict.INCONCLUSIVE
+    assert row.reason is not None
+    assert row.reason.startswith("the times of other and of plain overlap: those of one code would be as far apart by")
+
+
+def test_few_times_that_do_not_overlap_differ() -> None:
+    slow = [*DISTURBED[:-1], 0.045]
+    assert scored(("plain", "baseline", slow), ("other", "variant", QUIET))[1].verdict is Verdict.FASTER
+    assert scored(("plain", "baseline", QUIET), ("other", "variant", slow))[1].verdict is Verdict.SLOWER
+
+
+def test_sampling_until_it_is_decided_does_not_end_with_times_that_overlap() -> None:
+    for times_s, said in ((DISTURBED, Verdict.INCONCLUSIVE), ([*DISTURBED[:-1], 0.045], Verdict.FASTER)):
+        entries = [("plain", "baseline", times_s), ("other", "variant", QUIET)]
+        sides = [implementation(*one, place, 2) for place, one in enumerate(entries)]
+        assert Shown(sides, {"plain", "other"}, Clocks(), "wall", 0).verdicts(0.01) == {"other": said}
+
+
+def test_a_machine_that_drifts_more_than_the_gain_hides_no_gain() -> None:
+    drifting = [0.020 * 1.3 ** (number / PASSES) for number in range(PASSES)]
+    ours = [time_s / 1.05 for time_s in drifting]
+    assert scored(("plain", "baseline", drifting), ("other", "variant", ours))[1].verdict is Verdict.FASTER
 
 
 def under_load(

@@ -7,7 +7,7 @@ from math import comb
 import pytest
 
 from aiperf_core.validity import rank_test
-from aiperf_core.validity.rank_test import chance_of_excess
+from aiperf_core.validity.rank_test import chance_of_excess, chance_of_signs
 
 
 def counted(values: list[float], others: list[float]) -> float:
@@ -53,3 +53,15 @@ def test_many_values_have_nearly_the_exact_chance(monkeypatch: pytest.MonkeyPatc
     near = chance_of_excess(values, others, shift)
     assert near == pytest.approx(exact, abs=2e-3)
     assert near >= exact or exact > 0.01, "a small chance is not underestimated"
+
+
+def test_signs_have_the_chance_of_coins() -> None:
+    assert [chance_of_signs(positive, 3) for positive in range(4)] == [1.0, 7 / 8, 4 / 8, 1 / 8]
+    assert chance_of_signs(0, 0) == 1.0
+
+
+@pytest.mark.parametrize("positive", [500, 560, 600])
+def test_many_signs_have_nearly_the_exact_chance(monkeypatch: pytest.MonkeyPatch, positive: int) -> None:
+    exact = chance_of_signs(positive, 1000)
+    monkeypatch.setattr(rank_test, "_MOST_PAIRS", 0)
+    assert chance_of_signs(positive, 1000) == pytest.approx(exact, rel=0.2)

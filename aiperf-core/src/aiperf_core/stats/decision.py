@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Observations, Verdict
-from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval, verdict
+from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval, unclear_order, verdict
 from aiperf_core.stats.observations import Clocks
 
 
@@ -67,17 +67,20 @@ class Shown:
         return None
 
     def verdicts(self, floor: float) -> dict[str, Verdict]:
-        """What the intervals of the speedups allow to say, by active implementation.
+        """What the samples allow to say, by active implementation.
 
         INCONCLUSIVE where there is no interval. Empty without a baseline.
         """
         if self.observed[0].name not in self.active:
             return {}
-        return {
-            one.name: verdict(interval, floor) if interval else Verdict.INCONCLUSIVE
-            for one, interval in self._speedups()
-            if one.role != "control"
-        }
+        top = self._blocks(self.observed[0])
+        said = {}
+        for one, interval in self._speedups():
+            if one.role != "control":
+                by_interval = verdict(interval, floor) if interval else Verdict.INCONCLUSIVE
+                unclear = unclear_order(top, self._blocks(one), by_interval)
+                said[one.name] = Verdict.INCONCLUSIVE if unclear else by_interval
+        return said
 
     def _speedups(self) -> Iterator[tuple[Observations, Estimate | None]]:
         """The active implementations, each with the interval of its speedup."""

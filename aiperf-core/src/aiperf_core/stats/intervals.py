@@ -21,7 +21,8 @@ An interval predicts a repeated run: 95 % of repeated runs find their median wit
 error as this one, so the variance counts twice. No interval is narrower than the step of the clock.
 
 Wild samples, and few, make intervals that nothing could confirm. An end lies at most `BEYOND_SEEN` times beyond what
-the shortest and the longest sample allow.
+the shortest and the longest sample allow. Of few passes an interval may still be too short, so that a difference must
+show in the order of the times as well (`unclear_order`).
 """
 
 import functools
@@ -36,6 +37,7 @@ from numpy.typing import NDArray
 
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Verdict
+from aiperf_core.validity.rank_test import chance_of_excess, chance_of_signs
 
 Floats = NDArray[np.float64]
 _Key = tuple[bytes, bytes, bytes, float]
@@ -62,6 +64,8 @@ _ONE_THREAD = 1 << 18
 MIN_PASSES = 6
 # How far beyond the shortest and the longest sample an interval of a time may end, as a factor.
 BEYOND_SEEN = 2.0
+# The largest chance that times of one code have the order of a difference that is believed.
+BY_CHANCE = 0.002
 # Parts of a round that are compared with each other.
 _PARTS = 4
 
@@ -104,6 +108,15 @@ class Blocks:
     def present(self) -> NDArray[np.int64]:
         """The passes with at least one sample."""
         return np.unique(self.passes)
+
+    @property
+    def medians(self) -> Floats:
+        """The median of each pass that is present."""
+        ordered = self.times[np.lexsort((self.times, self.passes))]
+        starts = np.searchsorted(self.passes, self.present)
+        lengths = np.diff(starts, append=len(ordered))
+        found: Floats = (ordered[starts + (lengths - 1) // 2] + ordered[starts + lengths // 2]) / 2
+        return found
 
     def only(self, keep: NDArray[np.bool_]) -> "Blocks":
         """The samples for which `keep` is true."""
@@ -298,6 +311,26 @@ def _drift(one: Blocks, weight: float = 1.0) -> float:
     # Parts that are alike differ less from their own mean than from the true mean.
     seen = squares / count
     return seen / (worth - 1) if worth > 2 else seen
+
+
+def unclear_order(top: Blocks, bottom: Blocks, said: Verdict) -> float | None:
+    """The chance that times of one code have as clear an order as these, where it is too large for this verdict.
+
+    None where it is small enough, and for verdicts other than FASTER and SLOWER.
+
+    Of few passes, some of them many times slower than the others, an interval does not show all that may happen: other
+    work disturbed half of one side's passes, and none of the other's. Ranks do not depend on how slow those were. The
+    medians of the passes that both have are compared: by the rank test, and pass by pass by the sign test, which does
+    not see a drift of the machine. The smaller of both chances counts.
+    """
+    if said not in (Verdict.FASTER, Verdict.SLOWER):
+        return None
+    common = np.intersect1d(top.present, bottom.present)
+    slow, fast = (top, bottom) if said is Verdict.FASTER else (bottom, top)
+    above, below = (side.only(np.isin(side.passes, common)).medians for side in (slow, fast))
+    signs = int((above > below).sum())
+    chance = min(chance_of_excess(above.tolist(), below.tolist()), chance_of_signs(signs, len(common)))
+    return chance if chance > BY_CHANCE else None
 
 
 def half_width(estimate: Estimate) -> float:

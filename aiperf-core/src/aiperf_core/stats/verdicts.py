@@ -10,7 +10,7 @@ from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Conditions, Observations, Row, Sighting, SpeedOfLight, Verdict
 from aiperf_core.stats.clock_agreement import DISAGREE, not_shown, not_sooner
 from aiperf_core.stats.conditions import findings
-from aiperf_core.stats.intervals import Blocks, median_interval, ratio_interval, verdict
+from aiperf_core.stats.intervals import Blocks, median_interval, ratio_interval, unclear_order, verdict
 from aiperf_core.stats.observations import is_observed, is_untrusted
 from aiperf_core.stats.speed_of_light import BEYOND, speed_of_light
 from aiperf_core.stats.standing import Rules, Standing
@@ -114,11 +114,23 @@ class Scoring:
                 f"the difference of {100 * abs(speedup.value - 1):.1f} % is not above the A/A difference of the "
                 f"baseline here, up to {100 * spread:.1f} %"
             )
+        if chance := self._by_chance(one, said):
+            return Verdict.INCONCLUSIVE, chance
         if said in (Verdict.FASTER, Verdict.SLOWER) and (load := self._load(one, said)):
             return Verdict.INCONCLUSIVE, load
         if said is Verdict.FASTER and (doubt := self._doubt(one)):
             return Verdict.INCONCLUSIVE, doubt
         return said, None
+
+    def _by_chance(self, one: Standing, said: Verdict) -> str | None:
+        """Why chance may explain a difference whose interval excludes 1; None where it does not."""
+        chance = unclear_order(self._blocks(self._baseline), self._blocks(one), said)
+        if chance is None:
+            return None
+        return (
+            f"the times of {one.name} and of {self._baseline.name} overlap: those of one code would be as far apart by "
+            f"chance in {100 * chance:.2g} % of runs; give it more time with --budget, or repeat it on a quiet machine"
+        )
 
     def _load(self, one: Standing, said: Verdict) -> str | None:
         """Why other work on the machine may explain a difference by the wall clock; None where it does not.

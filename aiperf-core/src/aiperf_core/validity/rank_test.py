@@ -1,4 +1,8 @@
-"""The one-sided rank test of two samples (Mann and Whitney, Annals of Mathematical Statistics 18, 1947)."""
+"""One-sided tests that do not depend on how far values lie apart.
+
+The rank test of two samples (Mann and Whitney, Annals of Mathematical Statistics 18, 1947), and the sign test of pairs
+(Dixon and Mood, Journal of the American Statistical Association 41, 1946).
+"""
 
 import math
 from collections.abc import Sequence
@@ -25,6 +29,13 @@ def chance_of_excess(values: Sequence[float], others: Sequence[float], shift: fl
         return _tails(len(values), len(others))[exceeded]
     deviation = math.sqrt(pairs * (len(values) + len(others) + 1) / 12)
     return 1.0 - NormalDist().cdf((exceeded - 0.5 - pairs / 2) / deviation)
+
+
+def chance_of_signs(positive: int, pairs: int) -> float:
+    """The chance that at least `positive` of the differences of `pairs` are positive where either sign is as likely."""
+    if pairs <= _MOST_PAIRS:
+        return sum(math.comb(pairs, more) for more in range(positive, pairs + 1)) / (1 << pairs)
+    return 1.0 - NormalDist().cdf((positive - 0.5 - pairs / 2) / math.sqrt(pairs / 4))
 
 
 @lru_cache(maxsize=64)
