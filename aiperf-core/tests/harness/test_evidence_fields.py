@@ -15,6 +15,7 @@ import aiperf_core
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.run import recording
+from aiperf_core.harness.run.observing import STARVED_REASON
 from aiperf_core.measurements import Census, Rank
 from aiperf_core.results.models import TargetResult
 from aiperf_core.validity.evidence import Evidence, SelfCheck
@@ -50,6 +51,7 @@ ONE_VALUE_HERE = {
     "Census.scheduler": ("harness/isolation/process_monitor.py", "os.sched_getscheduler("),
     "Census.swapped_bytes": ("harness/isolation/process_monitor.py", "VmSwap"),
 }
+JUDGED_AT_MOST = 6
 CANDIDATE = """
 class Implementation:
     def run(self, x):
@@ -83,19 +85,28 @@ def measured(shared_measure: Callable[..., TargetResult], folder: Path) -> list[
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recording, "assess", noted)
         results = [
-            shared_measure(
-                "aiperf_core.practice.sum_rows",
-                size="smoke",
-                candidate=check_candidate(file, AIPERF),
-                # On a busy machine it would refuse the candidate.
-                off=frozenset({"clocks_agree"}),
-            ),
+            judged(shared_measure, file),
             shared_measure("features"),
             shared_measure("extension"),
             shared_measure("several_ranks", "gathered"),
         ]
     assert all(isinstance(one, TargetResult) for one in results), results
     return found
+
+
+def judged(shared_measure: Callable[..., TargetResult], file: Path) -> TargetResult:
+    """The run of a candidate, made again where a busy machine kept its observer from looking."""
+    for _ in range(JUDGED_AT_MOST):
+        result = shared_measure(
+            "aiperf_core.practice.sum_rows",
+            size="smoke",
+            candidate=check_candidate(file, AIPERF),
+            # On a busy machine it would refuse the candidate.
+            off=frozenset({"clocks_agree"}),
+        )
+        if result.rows[1].reason != STARVED_REASON:
+            break
+    return result
 
 
 def records(value: Any) -> list[Any]:
