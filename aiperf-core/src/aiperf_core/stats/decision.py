@@ -61,7 +61,8 @@ class Shown:
         """
         if self.observed[0].name not in self.active:
             return self.observed[0].name, None
-        for one, interval in self._speedups():
+        for one, top, own in self._sides():
+            interval = ratio_interval(top, own)
             if interval is None or half_width(interval) > width:
                 return one.name, interval
         return None
@@ -73,21 +74,20 @@ class Shown:
         """
         if self.observed[0].name not in self.active:
             return {}
-        top = self._blocks(self.observed[0])
         said = {}
-        for one, interval in self._speedups():
+        for one, top, own in self._sides():
             if one.role != "control":
+                interval = ratio_interval(top, own)
                 by_interval = verdict(interval, floor) if interval else Verdict.INCONCLUSIVE
-                unclear = unclear_order(top, self._blocks(one), by_interval)
-                said[one.name] = Verdict.INCONCLUSIVE if unclear else by_interval
+                said[one.name] = Verdict.INCONCLUSIVE if unclear_order(top, own, by_interval) else by_interval
         return said
 
-    def _speedups(self) -> Iterator[tuple[Observations, Estimate | None]]:
-        """The active implementations, each with the interval of its speedup."""
+    def _sides(self) -> Iterator[tuple[Observations, Blocks, Blocks]]:
+        """The active implementations, each with the baseline's times and its own."""
         top = self._blocks(self.observed[0])
         for one in self.observed[1:]:
             if one.name in self.active:
-                yield one, ratio_interval(top, self._blocks(one))
+                yield one, top, self._blocks(one)
 
     def _blocks(self, one: Observations) -> Blocks:
         blocks = self.clocks.blocks(one.samples, self.clock, len(self.observed))
