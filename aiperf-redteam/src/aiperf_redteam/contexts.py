@@ -1,6 +1,7 @@
 """Code on a GPU that is another one when it takes turns with other contexts.
 
-Workload   A damped iteration, see `relaxation`, of many steps: a call takes longer than what lies between two calls.
+Workload   A damped iteration, see `relaxation`, of many numbers: a call takes longer than what lies between two calls,
+           and has few kernels, so that a profiler is soon done with it.
 Baseline   Step by step.
 Variants   `rested` does the work twice unless another context had its turn since its last call.  `draws_power`
            multiplies matrices beside the work, which lowers the clocks of its blocks.  `shares_gpu` starts another
@@ -20,8 +21,9 @@ import torch
 
 from aiperf_redteam.relaxation import SHORT, benchmark, relax, work
 
-bench = benchmark(steps=SHORT, on_a_gpu=600)
+bench = benchmark(steps=SHORT, on_a_gpu=100, numbers_on_a_gpu=1 << 25)
 
+# What lies between two calls of one who is alone at most, in seconds. A turn of the baseline takes longer.
 ALONE_S = 0.015
 SIDE, PRODUCTS = 8192, 100
 

@@ -20,7 +20,7 @@ from aiperf_core import Benchmark, Cost, fp32
 SHORT, LONG = 25, 150
 
 
-def benchmark(*, steps: int, on_a_gpu: int = 10, clock: str = "device") -> Benchmark:
+def benchmark(*, steps: int, on_a_gpu: int = 10, numbers_on_a_gpu: int = 1 << 22, clock: str = "device") -> Benchmark:
     """A benchmark of this work, without implementations, of so many `steps` on the processor and `on_a_gpu`."""
     bench = Benchmark(goal="speed", clock=clock, cache="warm", threads=1)
 
@@ -28,7 +28,7 @@ def benchmark(*, steps: int, on_a_gpu: int = 10, clock: str = "device") -> Bench
         state="tick",
         smoke={"n": 61, "steps": 5},
         cpu={"n": 4096, "steps": steps},
-        cuda={"n": 1 << 22, "steps": on_a_gpu},
+        cuda={"n": numbers_on_a_gpu, "steps": on_a_gpu},
     )
     def inputs(n: int, device: str, generator: torch.Generator) -> dict[str, Any]:
         return {
