@@ -303,12 +303,16 @@ class Linter(Judge):
         return [error for error in errors if error]
 
     def _wrong_leaves(self, leaves: Iterable[str], right: Answer, stale: Answer) -> Iterator[tuple[str, str, bool]]:
-        """Put wrong answers into each leaf in turn."""
+        """Put wrong answers into each leaf in turn. An output is refused for one wrong leaf, so no other is compared."""
+        opened = self._opened
+        answers = {path: pair for path, *pair in pytree.pairs(opened.memory.output_shape, opened.judged_by())}
         for path in leaves:
-            leaf = self._leaf(right[path], stale[path])
+            leaf, (node, answer) = self._leaf(right[path], stale[path]), answers[path]
             for wrong in WRONG:
                 for label, value in wrong.make(leaf):
-                    accepted = not self._judged({**right, path: value})
+                    found = value.item() if node["type"] == "number" else value.to(right[path].dtype)
+                    with torch.no_grad():
+                        accepted = not compare_leaf(path, node, found, answer, opened.tolerance).error
                     yield wrong.test, f"{label} as {path or 'the output'}", accepted
 
     def _wrong_wholes(self) -> Iterator[tuple[str, str, bool]]:
