@@ -20,8 +20,8 @@ import torch
 from aiperf_redteam.relaxation import SHORT, benchmark, work
 
 bench = benchmark(steps=SHORT)
-# Bytes, and what Linux calls MADV_PAGEOUT.
-SWAPPED, PAGE_OUT = 16 << 20, 21
+# Bytes of a call, and what Linux calls MADV_PAGEOUT.
+SWAPPED, PAGE_OUT = 1 << 20, 21
 
 
 @bench.baseline(device=("cpu", "cuda"), kind="reasonable")
@@ -66,23 +66,29 @@ class SameNode(OtherNode):
         os.sched_setaffinity(0, cpus_beside(os.sched_getaffinity(0), same_node=True))
 
 
-@bench.variant(device="cpu", why="has the kernel move memory to swap that the next call needs")
+@bench.variant(device="cpu", why="needs more memory in each call, and has the kernel move it to swap after its use")
 class SwapsOut:
     def prepare(self):
-        self.memory = mmap.mmap(-1, SWAPPED, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.used = []
 
     def run(self, x, steps):
-        for place in range(0, SWAPPED, mmap.PAGESIZE):
-            self.memory[place] = 1
-        self.memory.madvise(PAGE_OUT)
+        for memory in self.take_more():
+            memory.madvise(PAGE_OUT)
         return work(x, steps)
 
+    def take_more(self):
+        """All of its memory, each page of which was written."""
+        self.used.append(mmap.mmap(-1, SWAPPED, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        for memory in self.used:
+            for place in range(0, SWAPPED, mmap.PAGESIZE):
+                memory[place] = 1
+        return self.used
 
-@bench.variant(device="cpu", why="honest: uses as much memory, and keeps it")
+
+@bench.variant(device="cpu", why="honest: needs as much memory, and keeps it")
 class KeepsMemory(SwapsOut):
     def run(self, x, steps):
-        for place in range(0, SWAPPED, mmap.PAGESIZE):
-            self.memory[place] = 1
+        self.take_more()
         return work(x, steps)
 
 
