@@ -408,6 +408,7 @@ def machine(root: Path, **files: object) -> Path:
         "sys/class/thermal/thermal_zone1/type": "x86_pkg_temp",
         "sys/class/thermal/thermal_zone1/temp": 61_500,
         "sys/fs/cgroup/job/cpu.stat": "usage_usec 5\nnr_periods 9\nnr_throttled 2\nthrottled_usec 100",
+        "sys/fs/cgroup/job/cpu.max": "150000 100000",
         "proc/self/cgroup": "0::/job",
         "proc/stat": "cpu  100 0 50 850 0 0 0 0 0 0\ncpu0 1 1 1",
         "proc/10/stat": "10 (a (b) c) S 1 1 1 0 -1 0 0 0 0 0 20 5 0 0 20 0",
@@ -478,6 +479,31 @@ def test_what_held_the_processors_back_since_the_last_reading(tmp_path):
     write(root, {"sys/fs/cgroup/job/cpu.stat": "nr_throttled 3"})
     assert telemetry.read(light=True).throttled == ("cpu_quota",)
     assert telemetry.read().throttled == ()
+
+
+def test_a_quota_of_a_group_above_and_of_version_1(tmp_path):
+    groups = "sys/fs/cgroup/cpu,cpuacct/jobs"
+    told = {
+        "proc/self/cgroup": "4:cpu,cpuacct:/jobs/one\n1:name=systemd:/\n",
+        f"{groups}/cpu.cfs_quota_us": 150_000,
+        f"{groups}/cpu.cfs_period_us": 100_000,
+        f"{groups}/cpu.stat": "nr_periods 9\nnr_throttled 2",
+        f"{groups}/one/cpu.cfs_quota_us": -1,
+        f"{groups}/one/cpu.stat": "nr_periods 0\nnr_throttled 0",
+    }
+    write(tmp_path, told)
+    telemetry = CpuTelemetry(tmp_path)
+    assert telemetry.read(light=True).throttled == ()
+    write(tmp_path, {f"{groups}/cpu.stat": "nr_periods 9\nnr_throttled 3"})
+    assert telemetry.read(light=True).throttled == ("cpu_quota",)
+
+
+def test_groups_without_a_limit_are_not_watched(tmp_path):
+    told = {"sys/fs/cgroup/job/cpu.max": "max 100000", "sys/fs/cgroup/job/cpu.stat": "nr_throttled 0"}
+    write(tmp_path, told | {"proc/self/cgroup": "0::/job"})
+    telemetry = CpuTelemetry(tmp_path)
+    assert telemetry.read(light=True).throttled is None
+    assert telemetry.lacking["throttled"].endswith("and there is no limit of processor time to watch")
 
 
 def test_a_light_reading_of_the_processors(tmp_path):

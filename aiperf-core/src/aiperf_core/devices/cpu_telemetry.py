@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attrs import define
 
+from aiperf_core.devices.control_groups import cpu_quotas
 from aiperf_core.devices.rapl import Rapl
 from aiperf_core.devices.sysfs import integer, text, usable_cpu_folders
 from aiperf_core.measurements import Reading
@@ -46,7 +47,7 @@ class CpuTelemetry:
             for file in (cpu / "thermal_throttle/core_throttle_count", cpu / "thermal_throttle/package_throttle_count")
             if integer(file) is not None
         ]
-        self._quota = self._find_quota(system / "fs/cgroup")
+        self._quotas = _quota_files(root)
         self._limits = self._limit_counts()
         self._times = self._now(())
         self.lacking["power_w"] = "the processor counts energy, not power"
@@ -56,7 +57,7 @@ class CpuTelemetry:
             self.lacking["temperature_c"] = "this machine shows no temperature of its processor"
         if not self._throttles:
             self.lacking["throttled"] = "this machine does not count thermal throttling"
-            if self._quota is None:
+            if not self._quotas:
                 self.lacking["throttled"] += ", and there is no limit of processor time to watch"
         if self._times is None:
             self.lacking |= dict.fromkeys(("cpu_busy", "cpu_own", "steal"), "/proc/stat cannot be read")
@@ -114,18 +115,12 @@ class CpuTelemetry:
 
     # --- throttling
 
-    def _find_quota(self, cgroups: Path) -> Path | None:
-        """The `cpu.stat` of this process's control group, which counts exhausted CPU quotas; version 2 only."""
-        match = re.search(r"^0::(.*)$", text(self._proc / "self/cgroup"), re.MULTILINE)
-        file = cgroups / match[1].lstrip("/") / "cpu.stat" if match else None
-        return file if file and _quota_count(file) is not None else None
-
     def _limit_counts(self) -> tuple[int, int]:
         hot = sum(integer(file) or 0 for file in self._throttles)
-        return hot, (_quota_count(self._quota) or 0) if self._quota else 0
+        return hot, sum(_quota_count(file) or 0 for file in self._quotas)
 
     def _throttled(self) -> tuple[str, ...] | None:
-        if not self._throttles and self._quota is None:
+        if not (self._throttles or self._quotas):
             return None
         before, self._limits = self._limits, self._limit_counts()
         names = ("cpu_thermal", "cpu_quota")
@@ -188,6 +183,15 @@ def _sensors(folder: Path) -> list[Path]:
         if text(chip / "name") in _PACKAGE_SENSORS
     ]
     return [file for file in zones or chips if integer(file) is not None]
+
+
+def _quota_files(root: Path) -> list[Path]:
+    """The `cpu.stat` of each control group whose processor time is limited, which counts how often it was used up."""
+    try:
+        files = [folder / "cpu.stat" for folder, _ in cpu_quotas(root)]
+    except LookupError:
+        return []
+    return [file for file in files if _quota_count(file) is not None]
 
 
 def _quota_count(file: Path) -> int | None:

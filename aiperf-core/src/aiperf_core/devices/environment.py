@@ -15,6 +15,7 @@ from typing import Any
 from attrs import define, field
 
 from aiperf_core.devices import host
+from aiperf_core.devices.control_groups import cpu_quotas, groups_of
 from aiperf_core.devices.gpu_telemetry import find
 from aiperf_core.devices.gpus import MHZ, gpus
 from aiperf_core.devices.nvml import Nvml, NvmlMissingError, scaled, session
@@ -129,57 +130,24 @@ def _container(root: Path) -> str:
 
 def _limits(seen: _Facts) -> None:
     """The limits of this process's control groups, of either version."""
-    seen.take("cpu_limit", lambda: min(_quotas(seen), default=None))
+    seen.take("cpu_limit", lambda: min((limit for _, limit in cpu_quotas(seen.root)), default=None))
     seen.take("memory_limit_bytes", lambda: min(_memory_limits(seen), default=None))
     seen.take("cpuset_cpus", lambda: _cpuset(seen))
 
 
-def _folders(seen: _Facts, controller: str) -> tuple[int, list[Path]]:
-    """The version of a controller, and the folders of this process's groups, from its own up to the highest visible.
-
-    In a container without a namespace of groups the path exists only outside; the top folder is then its own group.
-    """
-    groups = [line.split(":", 2) for line in seen.text("proc/self/cgroup").splitlines()]
-    mount = seen.root / "sys/fs/cgroup"
-    version, top, path = 0, mount, ""
-    for _, controllers, place in groups:
-        if controller in controllers.split(","):
-            # Controllers of one hierarchy share a folder, usually with a link for each controller.
-            version, top, path = 1, next(filter(Path.is_dir, (mount / controller, mount / controllers)), mount), place
-            break
-        if not controllers:
-            version, top, path = 2, mount, place
-    if not version or not top.is_dir():
-        raise LookupError(f"no control group of this process can be read under {mount}")
-    own = top / path.lstrip("/")
-    return version, [folder for folder in (own, *own.parents) if folder.is_relative_to(top) and folder.is_dir()]
-
-
-def _quotas(seen: _Facts) -> Iterator[float]:
-    """Limits of CPU time, in CPUs."""
-    version, folders = _folders(seen, "cpu")
-    for folder in folders:
-        if version == 2:
-            quota, _, period = (text(folder / "cpu.max") or "max").partition(" ")
-        else:
-            quota, period = text(folder / "cpu.cfs_quota_us") or "-1", text(folder / "cpu.cfs_period_us")
-        if quota.isdecimal():
-            yield int(quota) / int(period or 100_000)
-
-
 def _memory_limits(seen: _Facts) -> Iterator[int]:
-    version, folders = _folders(seen, "memory")
-    for folder in folders:
-        limit = text(folder / ("memory.max" if version == 2 else "memory.limit_in_bytes"))
+    groups = groups_of("memory", seen.root)
+    for folder in groups.folders:
+        limit = text(folder / ("memory.max" if groups.version == 2 else "memory.limit_in_bytes"))
         if limit.isdecimal() and int(limit) < _NO_LIMIT_BYTES:
             yield int(limit)
 
 
 def _cpuset(seen: _Facts) -> int | None:
     """The number of CPUs of this process's group; None when it names none."""
-    version, folders = _folders(seen, "cpuset")
-    names = ("cpuset.cpus.effective",) if version == 2 else ("cpuset.effective_cpus", "cpuset.cpus")
-    listed = next((found for folder in folders for name in names if (found := text(folder / name))), "")
+    groups = groups_of("cpuset", seen.root)
+    names = ("cpuset.cpus.effective",) if groups.version == 2 else ("cpuset.effective_cpus", "cpuset.cpus")
+    listed = next((found for folder in groups.folders for name in names if (found := text(folder / name))), "")
     return len(numbers(listed)) or None
 
 
