@@ -303,7 +303,7 @@ class Linter(Judge):
         return [error for error in errors if error]
 
     def _wrong_leaves(self, leaves: Iterable[str], right: Answer, stale: Answer) -> Iterator[tuple[str, str, bool]]:
-        """Put wrong answers into each leaf in turn. An output is refused for one wrong leaf, so no other is compared."""
+        """Put wrong answers into each leaf in turn. One refuses an output, so no other is compared."""
         opened = self._opened
         answers = {path: pair for path, *pair in pytree.pairs(opened.memory.output_shape, opened.judged_by())}
         for path in leaves:

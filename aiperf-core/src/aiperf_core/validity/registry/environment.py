@@ -164,10 +164,12 @@ ISSUES = (
         title="The container's quota stops the processes",
         happens="The control group has used up its processor time, and its processes stop until the next period.",
         guard="conditions",
-        protection="The group's counter is read beside every block; from one block in twenty on it is a finding.",
+        protection=(
+            "The counters of all groups with a limit, of either version, are read beside every block; from one block "
+            "in twenty on it is a finding."
+        ),
         needs=("linux",),
         severity=SOFT,
-        owed="a machine with a CPU quota in control group version 2",
     ),
     Issue(
         id="environment.background_load",

@@ -84,7 +84,6 @@ ISSUES = (
         needs=("linux",),
         severity=SOFT,
         predecessor="Memory / Swap Interference",
-        owed="a machine with swap",
     ),
     Issue(
         id="memory.input_mutation",
