@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -545,6 +546,13 @@ def test_a_run_is_recorded_and_read_again(shell, monkeypatch, tmp_path):
     assert kept.evidence.state_before is None
     assert len(kept.evidence.samples.wall_s) >= 4
     assert kept.machine.keys() == {"cpu", "gpus", "driver", "system", "hypervisor"}
+    written = (folder / "play.armed.json").read_text()
+    assert str(Path(__file__).parents[3]) not in written
+    assert str(Path(sys.prefix)) not in written
+    # What has been recorded is recorded again where it can be, also when it is no longer owed.
+    issues["play.armed"] = Installed(evolve(owed, owed=None), "aiperf-core", "0")
+    result = ask(Shell(evolve(plugins, issues=issues)), "selftest", "--record", str(folder), "--issue", "play.armed")
+    assert result.stdout.endswith(f"2 recordings written to {folder}\n")
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"command": 1}', b"[1]"])
