@@ -6,11 +6,13 @@ factor w_q. It is right if it is the tensor of matrix multiplication, for which 
 
 import random
 from collections import defaultdict
+from functools import cache
 from itertools import product
 
 Factor = tuple[int, ...]
 Scheme = list[tuple[Factor, Factor, Factor]]
 
+ZERO: Factor = (0, 0, 0, 0)
 PATIENCE = 20_000  # flips, before a search starts again
 
 # V. Strassen, Gaussian elimination is not optimal, 1969. Blocks in the order 11, 12, 21, 22.
@@ -59,7 +61,7 @@ def search(seed: int, rank: int = 7) -> Scheme:
                 return [(u, v, w) for u, v, w in terms]
             if not flip(terms, draw):
                 break
-            terms = [term for term in terms if all(any(factor) for factor in term)]
+            terms = [term for term in terms if ZERO not in term]
 
 
 def flip(terms: list[list[Factor]], draw: random.Random) -> bool:
@@ -67,7 +69,7 @@ def flip(terms: list[list[Factor]], draw: random.Random) -> bool:
     for common, grown, other in draw.sample([(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)], 6):
         alike = defaultdict(list)
         for number, term in enumerate(terms):
-            alike[max(term[common], negative(term[common]))].append(number)
+            alike[direction(term[common])].append(number)
         groups = [group for group in alike.values() if len(group) > 1]
         if not groups:
             continue
@@ -81,5 +83,12 @@ def flip(terms: list[list[Factor]], draw: random.Random) -> bool:
     return False
 
 
+@cache
+def direction(factor: Factor) -> Factor:
+    """The same for a factor and its negative."""
+    return max(factor, negative(factor))
+
+
+@cache
 def negative(factor: Factor) -> Factor:
     return tuple(-one for one in factor)
