@@ -102,15 +102,16 @@ class Compiled:
     mode = "default"
 
     def prepare(self, tokens, weights, **sizes):
+        # Seconds, in which nothing else needs it.
         from torch._inductor.cpu_vec_isa import pick_vec_isa
-        from torch._inductor.utils import fresh_cache  # seconds, in which nothing else needs it
+        from torch._inductor.utils import fresh_cache
 
-        if tokens.device.type == "cpu" and not any(map(shutil.which, (os.environ.get("CXX", ""), *COMPILERS))):
-            raise SkipError(f"needs a C++ compiler (looked for $CXX, {', '.join(COMPILERS)})")
+        if tokens.device.type == "cpu":
+            if not any(map(shutil.which, (os.environ.get("CXX", ""), *COMPILERS))):
+                raise SkipError(f"needs a C++ compiler (looked for $CXX, {', '.join(COMPILERS)})")
+            pick_vec_isa()  # compiles and runs a test for each instruction set: once a machine, and kept
         self.model = Transformer(model_of(sizes), weights)
         self.forward = torch.compile(forward, mode=self.mode, fullgraph=True, dynamic=False)
-        if tokens.device.type == "cpu":
-            pick_vec_isa()  # compiles and runs a test for each instruction set: once a machine, and kept
         # What an earlier run has compiled would make this one's preparation look short.
         with fresh_cache():
             for _ in range(WARMING_CALLS):
