@@ -24,9 +24,9 @@ def groups_of(controller: str, root: Path = Path("/")) -> Groups:
     """The groups that `cpu`, `memory` or another controller puts this process into. `root` holds /proc and /sys.
 
     In a container without a namespace of groups the path exists only outside; the top folder is then its own group.
-    Raises `LookupError` where they cannot be read.
+    Raises `LookupError` where their folder cannot be read, and `OSError` where the kernel does not list them.
     """
-    listed = [line.split(":", 2) for line in text(root / "proc/self/cgroup").splitlines()]
+    listed = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text(errors="replace").splitlines()]
     mount = root / "sys/fs/cgroup"
     version, top, path = 0, mount, ""
     for _, controllers, place in listed:
@@ -44,7 +44,7 @@ def groups_of(controller: str, root: Path = Path("/")) -> Groups:
 
 
 def cpu_quotas(root: Path = Path("/")) -> Iterator[tuple[Path, float]]:
-    """The groups of this process whose processor time is limited, and the limits in CPUs. Raises `LookupError`."""
+    """The groups of this process whose processor time is limited, and the limits in CPUs. Raises as `groups_of`."""
     groups = groups_of("cpu", root)
     for folder in groups.folders:
         if groups.version == 2:

@@ -189,7 +189,7 @@ def _quota_files(root: Path) -> list[Path]:
     """The `cpu.stat` of each control group whose processor time is limited, which counts how often it was used up."""
     try:
         files = [folder / "cpu.stat" for folder, _ in cpu_quotas(root)]
-    except LookupError:
+    except (LookupError, OSError):
         return []
     return [file for file in files if _quota_count(file) is not None]
 
