@@ -99,6 +99,8 @@ def test_a_document_that_is_no_object(found):
         (["exit_code"], "0", 'at exit_code: found "0"; expected an integer or null'),
         (["skipped", 0, "verdict"], "FASTER", "at skipped[0].verdict: found \"FASTER\"; expected one of 'INVALID', 'UNTRUSTED', 'FAILED', 'SKIPPED'"),
         (["packages", "torch"], 2, "at packages.torch: found 2; expected a string"),
+        (["plugins", 1], {}, "at plugins[1]: found no field 'distribution'; expected the distribution and the version of every plugin"),
+        (["plugins", 1, "version"], DROP, "at plugins[1]: found no field 'version'; expected the distribution and the version of every plugin"),
     ],
 )  # fmt: skip
 def test_messages_about_a_manifest(place, value, message):
@@ -147,7 +149,7 @@ def test_the_structurer_accepts_nothing_that_the_schema_refuses(where, value, ho
 
 
 # What the schema cannot express, or what JSON writes in several ways; only these may differ.
-STRICTER = ("at most high", "every implementation once", "the columns ", "integer")
+STRICTER = ("at most high", "every implementation once", "the columns ", "of every plugin", "integer")
 
 
 @settings(deadline=None)

@@ -285,11 +285,22 @@ def _check_target(values: dict[str, Any], found: dict[str, Any]) -> None:
             raise _Misfit(f"{what} '{min(unlike)}'", f"the columns {', '.join(known)}", "columns", "sample_file")
 
 
+def _check_manifest(values: dict[str, Any], _: dict[str, Any]) -> None:
+    """Every plugin has a name and a version."""
+    for index, plugin in enumerate(values["plugins"]):
+        for name in ("distribution", "version"):
+            if name not in plugin:
+                raise _Misfit(
+                    f"no field '{name}'", "the distribution and the version of every plugin", index, "plugins"
+                )
+
+
 CHECKS: dict[type, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     measurements.Estimate: _check_interval,
     models.Row: _check_row,
     models.Sighting: _check_sighting,
     models.TargetResult: _check_target,
+    models.Manifest: _check_manifest,
 }
 
 # --- words
