@@ -150,6 +150,66 @@ def test_neither_the_first_nor_the_second_call_is_counted(calls_s: list[float]) 
     assert one.observed.samples.wall_s == []
 
 
+class Busy(Worker):
+    """Its samples lose a processor but for those in which it says otherwise."""
+
+    def ask(self, do: str, **asked: Any) -> Any:
+        answer = super().ask(do, **asked)
+        return answer and {**answer, "involuntary_switches": int(answer["wall_s"] > 1e-3)}
+
+
+@pytest.mark.parametrize(
+    ("calls_s", "samples", "length"),
+    [
+        ([1e-2, 8e-3, 9e-3, 5e-5], 4, 16),
+        ([1e-2, 8e-3, 5e-5], 3, 16),
+        ([1e-2, *[8e-3] * 20], 9, 1),  # so many more, and no longer
+        ([1e-2, 5e-2, 5e-2, 5e-5], 3, 1),  # no load makes a short call so long
+    ],
+)
+def test_a_warm_up_in_which_every_sample_lost_a_processor_goes_on(
+    calls_s: list[float], samples: int, length: int
+) -> None:
+    sampling = sampler(Judge(), untrusting=False, off=("judged_output",))
+    (one,) = sampling.implementations
+    one.child = Busy(calls_s)  # type: ignore[assignment]
+    sampling.warm_up(lambda _: None)
+    assert one.active, one.observed.ending
+    assert (len(one.observed.warmup_s), one.pace.block_length) == (samples, length)
+
+
+def sampler_of(*warmups_s: list[float]) -> Sampler:
+    """A sampler after a warm-up in which the calls of its implementations took so long."""
+    sampling = sampler(Judge(), untrusting=False, off=("judged_output",))
+    (pattern,) = sampling.implementations
+    sampling.implementations = [
+        Participant(pattern.declared, str(number), child=Worker(calls_s), pace=Pace(calls=1))  # type: ignore[arg-type]
+        for number, calls_s in enumerate(warmups_s)
+    ]
+    sampling.warm_up(lambda _: None)
+    return sampling
+
+
+@pytest.mark.parametrize(
+    ("warmups_s", "length", "wakes"),
+    [
+        ([[1e-2, 5e-5, 5e-5], [1e-2, 5e-5, 5e-5]], 16, [True, True]),
+        # Other work on the machine disturbed the last sample of a side, or two of them.
+        ([[1e-2, 5e-5, 8e-3], [1e-2, 5e-5, 5e-5]], 16, [True, True]),
+        ([[1e-2, 5e-5, 5e-5], [1e-2, 2e-2, 5e-5]], 16, [True, True]),
+        ([[1e-2, 5e-3, 5e-3], [1e-2, 5e-5, 5e-5]], 4, [False, True]),
+        ([[5e-2, 5e-2, 5e-2], [1e-2, 5e-5, 5e-5]], 1, [False, True]),
+        ([[1e-2, 9e-4, 9e-4], [1e-2, 1e-3, 1e-3]], 1, [False, False]),
+    ],
+)
+def test_the_blocks_of_all_implementations_have_one_length(
+    warmups_s: list[list[float]], length: int, wakes: list[bool]
+) -> None:
+    implementations = sampler_of(*warmups_s).implementations
+    assert [one.pace.block_length for one in implementations] == [length] * len(warmups_s)
+    assert [one.pace.wakes for one in implementations] == wakes
+
+
 @pytest.mark.parametrize(
     ("budget_s", "block", "shortened"),
     [(60.0, 16, 16), (3.0, 16, 7), (0.3, 16, 4), (0.3, 4, 4), (0.3, 2, 2), (0.3, 1, 1)],
@@ -159,7 +219,7 @@ def test_blocks_are_shortened_where_the_least_passes_exceed_the_budget(
 ) -> None:
     sampling = sampler(Judge(), untrusting=False)
     (one,) = sampling.implementations
-    one.pace.block_length, one.pace.whole_sample_s = block, 0.06
+    one.pace.block_length, one.pace.wakes, one.pace.whole_sample_s = block, block > 1, 0.06
     # A block of several samples has one more, which is not counted.
     assert sampling.shorten_blocks(budget_s, 6) == pytest.approx(0.06 * (shortened + (shortened > 1)))
     assert one.pace.block_length == shortened

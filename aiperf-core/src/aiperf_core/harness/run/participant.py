@@ -36,12 +36,16 @@ class Pace:
 
     calls: calls in a sample, 0 before that is known.
     block_length: samples in a block.
+    wakes: whether a sample that is not counted precedes each block.
+    disturbed: whether each sample of the warm-up, but for the first, lost a processor to other work.
     whole_sample_s: the wall time of its last sample in the warm-up, with all that the harness does for a sample.
     since_judged: samples since the last one that was judged.
     """
 
     calls: int = 0
     block_length: int = 1
+    wakes: bool = False
+    disturbed: bool = True
     whole_sample_s: float = 0.0
     since_judged: int = 0
 

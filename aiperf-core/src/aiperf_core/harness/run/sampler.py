@@ -1,8 +1,9 @@
 """Sampling: passes over all implementations in the order A B B A.
 
-A pass gives every implementation one block of samples. Every second pass runs in reverse, so that a drift of the
-machine affects all alike. Before each sample the judge renews the inputs. Implementations whose blocks have one sample
-share the input refresh: within a pass all are given the same values.
+A pass gives every implementation one block of samples, of one length for all: other work on the machine finds a block
+of one sample more often than one in the middle of a long block. Every second pass runs in reverse, so that a drift of
+the machine affects all alike. Before each sample the judge renews the inputs. Where blocks have one sample, the
+implementations share the input refresh: within a pass all are given the same values.
 """
 
 import math
@@ -22,16 +23,22 @@ from aiperf_core.results.models import Sighting, Verdict
 from aiperf_core.validity.policy import always
 
 WARMUP_SAMPLES = 2
+# So many more where none of the counted ones was without other work on the machine: they decide the lengths of blocks.
+MORE_SAMPLES = 8
 # An implementation whose calls take so long is warm after the first two.
 WARMUP_S = 0.1
+# Other work on the machine makes a call of microseconds one of up to RETAKEN_S. Where each sample lost a processor, up
+# to MORE_SAMPLES more are taken, since the warm-up decides how long blocks are.
+MORE_SAMPLES, RETAKEN_S = 6, 0.03
 # A sample lasts at least LEAST_COSTS times the cost of its clock; a shorter call is timed several times in a row, at
 # most MOST_CALLS times. That is possible only with a warm cache and without state.
 LEAST_COSTS, MOST_CALLS = 50, 1000
 # The part of a sample that the clock may cost where it cannot be made longer; above the first, a warning.
 NOTED_COST, MOST_COST = 0.2, 0.8
-# Short calls are taken in blocks of about this length, after one that is not counted: a process that has just woken is
-# slow. Longer calls are taken one at a time, so that all implementations can share each renewal of the inputs.
-BLOCK_S = 0.001
+# A block lasts about this long for the shortest calls, and at most LONGEST_BLOCK_S for the longest. Longer calls are
+# taken one at a time, so that all implementations can share each renewal of the inputs. Before the block of an
+# implementation with short calls is a sample that is not counted: a process that has just woken is slow.
+BLOCK_S, LONGEST_BLOCK_S = 0.001, 0.02
 MAX_BLOCK = 16
 # Shorter blocks, down to this length, where the least passes with longer ones would take more than the budget.
 SHORTENED_BLOCK = 4
@@ -82,17 +89,32 @@ class Sampler:
             seed = self.taker.seeds.new()
             for one in self.active:
                 # The first call may compile, and malloc keeps memory only after it. The second one is like the rest.
-                if index <= 1 or one.observed.warmup_s[-1] < WARMUP_S:
+                if index <= 1 or _quickest(one) < WARMUP_S:
                     on_sample(one)
                     self._warm_up_once(one, seed, judged=index == 0, first=index == 0)
         for one in self.active:
+            self._retake(one)
             if not one.observed.warmup_s:
-                one.pace.calls = one.pace.block_length = 1
-                continue
-            if not one.pace.calls:
+                one.pace.calls = 1
+            elif not one.pace.calls:
                 self._choose_calls(one)
-            sample_s = max(one.pace.calls * one.observed.warmup_s[-1], 1e-9)
-            one.pace.block_length = max(1, min(MAX_BLOCK, round(BLOCK_S / sample_s)))
+        self._choose_blocks([one for one in self.active if one.observed.warmup_s])
+
+    def _retake(self, one: Participant) -> None:
+        """Warm up until a sample of short calls has lost no processor, or for `MORE_SAMPLES`."""
+        for _ in range(MORE_SAMPLES if one.observed.warmup_s and self.taker.method.clock == "wall" else 0):
+            if not one.active or not one.pace.disturbed or _quickest(one) > RETAKEN_S:
+                return
+            self._warm_up_once(one, self.taker.seeds.new(), judged=False)
+
+    def _choose_blocks(self, warm: list[Participant]) -> None:
+        """Give all implementations blocks of one length, by the shortest and the longest of their samples."""
+        samples_s = [max(one.pace.calls * _quickest(one), 1e-9) for one in warm]
+        for one, sample_s in zip(warm, samples_s, strict=True):
+            one.pace.block_length = max(
+                1, min(MAX_BLOCK, round(BLOCK_S / min(samples_s)), int(LONGEST_BLOCK_S / max(samples_s)))
+            )
+            one.pace.wakes = round(BLOCK_S / sample_s) > 1
 
     def shorten_blocks(self, budget_s: float, passes: int) -> float:
         """Shorten the blocks so that the passes fit into the budget, as far as possible; return the seconds of a pass.
@@ -110,30 +132,30 @@ class Sampler:
     def _pass_s(self) -> float:
         """The time of a pass, by that of the last samples of the warm-up. A longer block has one sample more."""
         paces = [one.pace for one in self.active]
-        return sum((pace.block_length + (pace.block_length > 1)) * pace.whole_sample_s for pace in paces)
+        return sum((pace.block_length + pace.wakes) * pace.whole_sample_s for pace in paces)
 
     def _choose_calls(self, one: Participant) -> None:
         """Decide how many calls a sample has, or that they are too short for the clock."""
         one.pace.calls = 1
         if self.taker.method.cold or self.taker.method.has_state:
             self._refuse_short_calls(one)
-        elif one.observed.warmup_s[-1] < _WOKEN * LEAST_COSTS * self.taker.method.clock_cost_s:
+        elif _quickest(one) < _WOKEN * LEAST_COSTS * self.taker.method.clock_cost_s:
             self._take_in_a_row(one)
 
     def _take_in_a_row(self, one: Participant) -> None:
         """Find how many calls make a sample long enough. A single call after a pause says too little."""
-        least, pace, times = LEAST_COSTS * self.taker.method.clock_cost_s, one.pace, one.observed.warmup_s
+        least, pace = LEAST_COSTS * self.taker.method.clock_cost_s, one.pace
         pace.calls = _TRIED_CALLS
         self._warm_up_once(one, self.taker.seeds.new(), judged=False)
-        while one.active and pace.calls < MOST_CALLS and (taken := pace.calls * times[-1]) < least:
+        while one.active and pace.calls < MOST_CALLS and (taken := pace.calls * _quickest(one)) < least:
             pace.calls = min(MOST_CALLS, max(2 * pace.calls, math.ceil(pace.calls * least / max(taken, least / 100))))
             self._warm_up_once(one, self.taker.seeds.new(), judged=False)
-        if one.active and times[-1] >= least:
+        if one.active and _quickest(one) >= least:
             pace.calls = 1
 
     def _refuse_short_calls(self, one: Participant) -> None:
         """Warn of calls that are too short for the clock and cannot be taken in a row, or refuse them."""
-        call_s, cost = one.observed.warmup_s[-1], self.taker.method.clock_cost_s
+        call_s, cost = _quickest(one), self.taker.method.clock_cost_s
         share = cost / (max(call_s, 0.0) + cost)
         if share <= NOTED_COST or "clocks_agree" in self.taker.method.off:
             return
@@ -151,6 +173,7 @@ class Sampler:
         sample = self.taker.take(one, seed, self.taker.method.clock, fingerprinted=judged, first=first)
         if sample is not None:
             one.observed.warmup_s.append(self.taker.method.call_s(sample, one.pace.calls or 1))
+            one.pace.disturbed = first or (one.pace.disturbed and sample["involuntary_switches"] > 0)
             self.inspector.inspect(one, sample if judged else None)
         one.pace.whole_sample_s = time.perf_counter() - start
 
@@ -174,9 +197,9 @@ class Sampler:
                 self.after_block(one)
 
     def _run_block(self, one: Participant, block: int, first_step: int, seeds: list[int], judged: list[bool]) -> None:
-        if len(seeds) > 1:
+        if one.pace.wakes:
             self._warm_up_once(one, self.taker.seeds.new(), judged=False)
-        long = bool(one.observed.warmup_s) and one.observed.warmup_s[-1] >= FINGERPRINTED_S
+        long = bool(one.observed.warmup_s) and _quickest(one) >= FINGERPRINTED_S
         extra = self.taker.method.fingerprints and not long and self.rng.random() < FINGERPRINTED_BLOCKS
         fingerprinted = self.rng.randrange(len(seeds)) if extra else None
         for index, seed in enumerate(seeds):
@@ -203,3 +226,8 @@ class Sampler:
         one.record((self.round_number, block, step), sample, judged=judged)
         self.taker.clockwork.samples += 1
         self.taker.clockwork.timed_s += sample["bracket_s"]
+
+
+def _quickest(one: Participant) -> float:
+    """The shortest call of the warm-up but for the first, in seconds: other work on the machine makes calls longer."""
+    return min(one.observed.warmup_s[1:] or one.observed.warmup_s)
