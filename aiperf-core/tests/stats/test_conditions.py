@@ -142,6 +142,15 @@ def test_background_load(busy, steal, message):
     assert issues(found) == (["environment.background_load"] if message else [])
 
 
+def test_the_load_of_whole_rounds_counts_where_it_is_known():
+    """Blocks of short calls have no reading of the load each, and one that has may have had a quiet moment."""
+    blocks = readings(cpu_busy=[None, 0.5, None], cpu_own=[None, 0.5, None], steal=[None, 0.0, None])
+    rounds = readings(cpu_busy=[0.9], cpu_own=[0.4], steal=[0.0])
+    assert findings(summary(blocks)) == []
+    found = summary(blocks, rounds)
+    assert (found.readings, issues(findings(found))) == (3, ["environment.background_load"])
+
+
 def test_background_needs_both_figures():
     assert findings(summary(readings(cpu_busy=[1.0, 1.0]))) == []
 

@@ -30,6 +30,55 @@ class _Times:
     own: dict[int, int]
 
 
+class CpuLoad:
+    """The load of all processors between two looks, from the kernel's counts of ticks. `proc` is /proc."""
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        self._proc = proc
+        self._times = self._now(())
+        self.known = self._times is not None
+
+    def begin(self, own_pids: Iterable[int]) -> None:
+        """Look first, at these processes of the run."""
+        self._times = self._now(own_pids)
+
+    def shares(self, own_pids: Collection[int]) -> tuple[float | None, float | None, float | None]:
+        """The shares of CPU time since the last answer: busy, of this run, and stolen by the hypervisor."""
+        before = self._times
+        if before is not None and time.monotonic() - before.at_s < SHARES_AFTER_S:
+            return None, None, None
+        now = self._now(own_pids)
+        self._times = now
+        if before is None or now is None or now.total <= before.total:
+            return None, None, None
+        total = now.total - before.total
+        own: int | None = None
+        # The work of a new process since the last answer is unknown.
+        if own_pids and now.own.keys() <= before.own.keys():
+            own = sum(max(0, ticks - before.own[pid]) for pid, ticks in now.own.items())
+        return (
+            _share(now.busy - before.busy, total),
+            None if own is None else _share(own, total),
+            _share(now.steal - before.steal, total),
+        )
+
+    def _now(self, own_pids: Iterable[int]) -> _Times | None:
+        match = re.match(r"cpu +(.*)", text(self._proc / "stat"))
+        if match is None:
+            return None
+        # `user` and `nice` contain the time of guests of this machine.
+        user, nice, system, idle, iowait, irq, softirq, steal = ([*map(int, match[1].split()), *([0] * 8)])[:8]
+        busy = user + nice + system + irq + softirq
+        own = {pid: ticks for pid in own_pids if (ticks := self._ticks(pid)) is not None}
+        return _Times(time.monotonic(), busy, steal, busy + idle + iowait + steal, own)
+
+    def _ticks(self, pid: int) -> int | None:
+        """The CPU time of a process in ticks, ended threads included."""
+        # After the name, in parentheses, come the state, ten other fields, and user and system time.
+        fields = text(self._proc / str(pid) / "stat").rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) if len(fields) > 12 else None
+
+
 class CpuTelemetry:
     """The CPUs of this machine. `root` holds /proc and /sys."""
 
@@ -49,7 +98,7 @@ class CpuTelemetry:
         ]
         self._quotas = _quota_files(root)
         self._limits = self._limit_counts()
-        self._times = self._now(())
+        self._load = CpuLoad(self._proc)
         self.lacking["power_w"] = "the processor counts energy, not power"
         if not self._clocks and not self._clocks_in_cpuinfo:
             self.lacking["cpu_clock_hz"] = "this machine does not show the clock its processors run at"
@@ -59,7 +108,7 @@ class CpuTelemetry:
             self.lacking["throttled"] = "this machine does not count thermal throttling"
             if not self._quotas:
                 self.lacking["throttled"] += ", and there is no limit of processor time to watch"
-        if self._times is None:
+        if not self._load.known:
             self.lacking |= dict.fromkeys(("cpu_busy", "cpu_own", "steal"), "/proc/stat cannot be read")
         self.energy_j()
 
@@ -69,7 +118,7 @@ class CpuTelemetry:
         throttled = self._throttled()
         if light:
             return Reading(at_s=at, energy_j=self.energy_j(), throttled=throttled)
-        busy, own, steal = self._shares(own_pids)
+        busy, own, steal = self._load.shares(own_pids)
         return Reading(
             at_s=at,
             temperature_c=max(_scaled(self._sensors, 1e-3), default=None),
@@ -125,44 +174,6 @@ class CpuTelemetry:
         before, self._limits = self._limits, self._limit_counts()
         names = ("cpu_thermal", "cpu_quota")
         return tuple(name for name, old, new in zip(names, before, self._limits, strict=True) if new > old)
-
-    # --- load
-
-    def _shares(self, own_pids: Collection[int]) -> tuple[float | None, float | None, float | None]:
-        """The shares of CPU time since the last answer: busy, of this run, and stolen by the hypervisor."""
-        before = self._times
-        if before is not None and time.monotonic() - before.at_s < SHARES_AFTER_S:
-            return None, None, None
-        now = self._now(own_pids)
-        self._times = now
-        if before is None or now is None or now.total <= before.total:
-            return None, None, None
-        total = now.total - before.total
-        own: int | None = None
-        # The work of a new process since the last answer is unknown.
-        if own_pids and now.own.keys() <= before.own.keys():
-            own = sum(max(0, ticks - before.own[pid]) for pid, ticks in now.own.items())
-        return (
-            _share(now.busy - before.busy, total),
-            None if own is None else _share(own, total),
-            _share(now.steal - before.steal, total),
-        )
-
-    def _now(self, own_pids: Iterable[int]) -> _Times | None:
-        match = re.match(r"cpu +(.*)", text(self._proc / "stat"))
-        if match is None:
-            return None
-        # `user` and `nice` contain the time of guests of this machine.
-        user, nice, system, idle, iowait, irq, softirq, steal = ([*map(int, match[1].split()), *([0] * 8)])[:8]
-        busy = user + nice + system + irq + softirq
-        own = {pid: ticks for pid in own_pids if (ticks := self._ticks(pid)) is not None}
-        return _Times(time.monotonic(), busy, steal, busy + idle + iowait + steal, own)
-
-    def _ticks(self, pid: int) -> int | None:
-        """The CPU time of a process in ticks, ended threads included."""
-        # After the name, in parentheses, come the state, ten other fields, and user and system time.
-        fields = text(self._proc / str(pid) / "stat").rpartition(")")[2].split()
-        return sum(map(int, fields[11:13])) if len(fields) > 12 else None
 
 
 def _clock_files(cpus: list[Path]) -> list[Path]:

@@ -30,8 +30,11 @@ def throttled_blocks(readings: Sequence[Reading]) -> list[bool]:
     return [bool(set(one.throttled or ()) - CHOSEN) for one in readings]
 
 
-def summary(readings: Sequence[Reading]) -> Conditions:
-    """Summarise readings, of a whole target or of one implementation's blocks."""
+def summary(readings: Sequence[Reading], loads: Sequence[Reading] = ()) -> Conditions:
+    """Summarise readings of one implementation's blocks, and of the processors' load over whole rounds.
+
+    Blocks may be too short for a reading of the load each, and tell it only where no whole round does.
+    """
     known = [one for one in readings if one.throttled is not None]
     powers = _known(readings, lambda one: one.power_w)
     return Conditions(
@@ -43,8 +46,8 @@ def summary(readings: Sequence[Reading]) -> Conditions:
         power_median_w=statistics.median(powers) if powers else None,
         throttled=_reasons(known),
         throttled_share=sum(throttled_blocks(known)) / len(known) if known else None,
-        background=_spread(_known(readings, _background)),
-        steal=_spread(_known(readings, lambda one: one.steal)),
+        background=_spread(_known(loads or readings, _background)),
+        steal=_spread(_known(loads or readings, lambda one: one.steal)),
         other_pids=_others(readings),
     )
 

@@ -1,14 +1,17 @@
 """The state of the device beside the samples: what a report of progress tells of it."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from aiperf_core.described import DescribedImplementation
+from aiperf_core.devices import cpu_telemetry
+from aiperf_core.devices.cpu_telemetry import CpuLoad
 from aiperf_core.harness.run.conditions import Conditions
 from aiperf_core.harness.run.participant import Participant
-from aiperf_core.measurements import DeviceState, Reading
+from aiperf_core.measurements import DeviceState, Reading, Spread
 
 
 class _Telemetry:
@@ -46,3 +49,29 @@ def test_the_state_has_the_newest_of_each_figure(gpu: bool, first: Any, last: An
         reasons = (f"reason {number}",)
         assert state == DeviceState(clock_hz=clock_hz, temperature_c=temperature_c, throttled=reasons)
     assert telemetry.number == 9  # the state itself reads nothing
+
+
+def test_the_load_is_read_over_a_whole_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where each block is too short for a reading of the load: the blocks of this round have none."""
+
+    def ticks(user: int, idle: int, own: int) -> None:
+        (tmp_path / "stat").write_text(f"cpu {user} 0 0 {idle} 0 0 0 0\n")
+        (tmp_path / "7").mkdir(exist_ok=True)
+        (tmp_path / "7" / "stat").write_text(f"7 (worker) R {' '.join(['0'] * 10)} {own} 0\n")
+
+    ticks(user=0, idle=0, own=0)
+    conditions = Conditions(SimpleNamespace(telemetry=lambda: _Telemetry(gpu=False)))  # type: ignore[arg-type]
+    conditions._load = CpuLoad(tmp_path)
+    one = Participant(DescribedImplementation("wide", "variant", "cpu", "wide.py:1"), "wide")
+    for number in range(2):
+        ticks(user=1000 + 100 * number, idle=1000, own=50)
+        conditions.begin_round([7])
+        conditions.read(one, [7])
+        monkeypatch.setattr(cpu_telemetry, "SHARES_AFTER_S", 60.0 * number)  # the second round is too short
+        ticks(user=1060 + 100 * number, idle=1040, own=80)
+        conditions.end_round([one], [7])
+    (load,) = one.recorder.loads
+    assert (load.cpu_busy, load.cpu_own, load.steal) == (0.6, 0.3, 0.0)
+    background = one.recorder.observations("exact").conditions
+    assert background is not None
+    assert (background.readings, background.background) == (2, Spread(0.3, 0.3, 0.3))

@@ -210,7 +210,7 @@ class Bench:
             )
         else:
             taker = SampleTaker(judge, method, seeds)
-        return Sampler(taker, self.participants, rng, lambda one: self.conditions.read(one, self._pids))
+        return Sampler(taker, self.participants, rng, lambda one: self.conditions.read(one, self.pids))
 
     def _clocks(self) -> Clocks:
         """What each clock adds to a sample, as measured by processes that run no candidate's code."""
@@ -223,7 +223,7 @@ class Bench:
         return Clocks({"device": cost_s} if cost_s else {}, {"device": step_s} if step_s else {})
 
     @property
-    def _pids(self) -> list[int]:
+    def pids(self) -> list[int]:
         """All processes of the run."""
         children = [self._judge, self._observer, *(one.child for one in self.participants)]
         return [os.getpid(), *(pid for one in children if one is not None and not one.ended for pid in one.pids)]

@@ -1,7 +1,11 @@
-"""The state of the machine beside the samples: read after each block, from this machine's devices."""
+"""The state of the machine beside the samples: read after each block, and the load over a whole round."""
+
+import time
+from collections.abc import Iterable
 
 from attrs import define, field
 
+from aiperf_core.devices.cpu_telemetry import CpuLoad
 from aiperf_core.devices.device import DeviceKind
 from aiperf_core.devices.telemetry import Telemetry
 from aiperf_core.harness.ranks.rank_group import RankGroup
@@ -19,6 +23,7 @@ class Conditions:
 
     kind: DeviceKind
     telemetry: Telemetry = field(init=False)
+    _load: CpuLoad = field(factory=CpuLoad, init=False)
     _of_ranks: dict[int, Telemetry] = field(factory=dict, init=False)
     _blocks: int = field(default=0, init=False)
     _newest: Reading | None = field(default=None, init=False)
@@ -41,6 +46,18 @@ class Conditions:
         all_readings = (one.recorder.readings, *one.recorder.ranks.readings.values())
         if any(throttled_blocks([readings[-1] for readings in all_readings])):
             one.recorder.mark_throttled()
+
+    def begin_round(self, own_pids: Iterable[int]) -> None:
+        """Look at the load of the processors, before the samples of a round."""
+        self._load.begin(own_pids)
+
+    def end_round(self, participants: Iterable[Participant], own_pids: list[int]) -> None:
+        """Add a reading of the load over the whole round: blocks may be too short for readings of their own."""
+        busy, own, steal = self._load.shares(own_pids)
+        if busy is not None:
+            reading = Reading(at_s=time.monotonic(), cpu_busy=busy, cpu_own=own, steal=steal)
+            for one in participants:
+                one.recorder.loads.append(reading)
 
     @property
     def state(self) -> DeviceState | None:

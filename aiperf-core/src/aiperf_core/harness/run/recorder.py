@@ -62,6 +62,7 @@ class Recorder:
     beside: figures of the samples other than times of calls, by name.
     latencies_s: of an implementation that serves requests, those of all samples' last calls.
     readings: the states of the machine after its blocks.
+    loads: the load of the machine's processors over each round of samples.
     judged, worst, quality: outputs that were compared with the reference, and how they agreed.
     """
 
@@ -72,6 +73,7 @@ class Recorder:
     beside: dict[str, list[float]] = field(factory=dict)
     latencies_s: list[float] = field(factory=list)
     readings: list[Reading] = field(factory=list)
+    loads: list[Reading] = field(factory=list)
     ranks: RankNotes = field(factory=RankNotes)
     judged: int = 0
     worst: float | None = 0.0
@@ -142,7 +144,7 @@ class Recorder:
         return evolve(
             self.facts,
             beside=self._figures(),
-            conditions=summary(self.readings) if self.readings else None,
+            conditions=summary(self.readings, self.loads) if self.readings else None,
             judgement=Judgement(self.judged, tolerance, self.worst) if self.judged else None,
             quality=Quality(lossy["metric"], self.quality, lossy["budget"]) if lossy else None,
             ranks=self.ranks.records(),

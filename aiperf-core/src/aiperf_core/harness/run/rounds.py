@@ -119,12 +119,14 @@ class Rounds:
         start, setup, taking = time.monotonic(), self.bench.setup, self.bench.sampler
         self.progress.left.least_passes = self.least_passes
         self.progress.begin_sampling()
+        self.bench.conditions.begin_round(self.bench.pids)
         # The time that warming up took belongs to the start.
         taking.taker.clockwork = self.spent.clockwork
         try:
             take = self._take_passes if setup.guards("interleaved") else self._take_sides
             self.stopped = take(start + setup.options.longest_round_s)
             self.progress.left.note_end_of_sampling(early=self.stopped == _NARROW)
+            self.bench.conditions.end_round(self.bench.active, self.bench.pids)
         finally:
             self.spent.sampling_s += time.monotonic() - start
             taking.taker.clockwork = Clockwork()
