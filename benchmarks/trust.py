@@ -1,10 +1,12 @@
 """What the verdicts are worth: repeated runs of one target whose true answers are known.
 
     python benchmarks/trust.py --device cpu --runs 100 --out trust.jsonl
+    python benchmarks/trust.py --device cpu --target threads --load 2 --tier quick --runs 200 --out load.jsonl
     python benchmarks/trust.py --report trust.jsonl [FILE...]
 
-The target, `trust_targets/slowdown.py`, has its baseline twice more as variants, and once with a known slowdown.
-Wanted:
+The targets, `trust_targets/slowdown.py` and `threads.py`, have their baseline twice more as variants, and once with a
+known slowdown. `--load` keeps so many processes busy beside the runs; no A/A may then be FASTER or SLOWER. Wanted
+otherwise:
 
 - honest A/A: a comparison of the baseline with itself says FASTER or SLOWER in at most 5 % of at least 200; - power:
 the slowdown (2 % of a kernel of about 100 us on a GPU, 5 % on the CPU) is found in at least 95 % of 100 runs; -
@@ -20,6 +22,7 @@ compared with both its neighbours, so the intervals given with the proportions a
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -33,7 +36,7 @@ from statistics import NormalDist, median
 from typing import Any
 
 import cattrs
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.run.from_python import Silent
@@ -68,7 +71,12 @@ class RowLine:
 
 @frozen
 class RunLine:
-    """A run: a line of a file. `series`: one process's runs, counted by `run`. `wall_s`: the time of the whole run."""
+    """A run: a line of a file.
+
+    series: one process's runs, counted by `run`.
+    wall_s: the time of the whole run.
+    load: busy processes beside it.
+    """
 
     run: int
     series: str
@@ -81,11 +89,16 @@ class RunLine:
     wall_s: float
     stopped: str
     rows: dict[str, RowLine]
+    target: str = "slowdown"
+    load: int = 0
 
     @property
     def kind(self) -> str:
         """What must be alike in runs that are reported together."""
-        return f"{self.device} ({self.processor}), {self.tier}, {self.budget_s:g} s of sampling, floor {self.floor:.1%}"
+        return (
+            f"{self.device} ({self.processor}), {self.tier}, {self.budget_s:g} s of sampling, floor {self.floor:.1%}"
+            + (f", {self.target} beside {self.load} busy processes" if self.load else "")
+        )
 
 
 # --- making runs
@@ -99,18 +112,21 @@ class TrustSession(Planner):
         return super().ceilings(device, again, groups) if device == "cuda" else None
 
 
-def results(options: Options, logs: Path, reporter: Reporter | None = None) -> Iterator[TargetResult]:
+def results(
+    options: Options, logs: Path, reporter: Reporter | None = None, module: str = "slowdown"
+) -> Iterator[TargetResult]:
     """Results of one run after the other, each of fresh processes, without end.
 
     reporter: hears how each run goes on.
+    module: the target's.
 
     Raises `AiperfError` where this machine cannot run the target, and `KeyboardInterrupt` for a run that was cut short.
     """
     # The processes of the planner import the target's module.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(TARGETS), os.environ.get("PYTHONPATH"))))
     target = InstalledTarget(
-        name="trust.slowdown",
-        module="slowdown",
+        name=f"trust.{module}",
+        module=module,
         summary="A known slowdown",
         goal="speed",
         devices=("cpu", "cuda"),
@@ -184,7 +200,18 @@ def processor_of(device: str) -> str:
     return str(here.gpus[0]["name"]) if device == "cuda" and here.gpus else here.cpu
 
 
-def make_runs(options: Options, numbers: range, out: Path, keep: Path | None) -> None:
+def beside(load: int) -> contextlib.AbstractContextManager[None]:
+    """Keep so many processes busy meanwhile."""
+    if not load:
+        return contextlib.nullcontext()
+    from judge_client import other_work
+
+    return other_work(load)
+
+
+def make_runs(
+    options: Options, numbers: range, out: Path, keep: Path | None, module: str = "slowdown", load: int = 0
+) -> None:
     """Make those runs that `out` does not have yet, and append them to it; with their samples to the folder `keep`."""
     assert options.device is not None
     done = {one.run for one in read_lines(out)} if out.exists() else set()
@@ -192,10 +219,10 @@ def make_runs(options: Options, numbers: range, out: Path, keep: Path | None) ->
     out.parent.mkdir(parents=True, exist_ok=True)
     series, processor = secrets.token_hex(4), processor_of(options.device)
     budget_s = TIERS[options.tier].budget_s if options.budget_s is None else options.budget_s
-    with tempfile.TemporaryDirectory(prefix="aiperf-trust-") as logs, out.open("a") as file:
+    with tempfile.TemporaryDirectory(prefix="aiperf-trust-") as logs, out.open("a") as file, beside(load):
         # The numbers first: no run is begun that has none.
-        for number, result in zip(missing, results(options, Path(logs)), strict=False):
-            line = line_of(result, number, series, processor, budget_s)
+        for number, result in zip(missing, results(options, Path(logs), module=module), strict=False):
+            line = evolve(line_of(result, number, series, processor, budget_s), target=module, load=load)
             file.write(json.dumps(cattrs.unstructure(line)) + "\n")
             file.flush()
             if keep is not None:
@@ -342,6 +369,10 @@ def claims(lines: list[RunLine]) -> list[Claim]:
     said = [one for one in said if one in COMPARED]
     false = sum(one in (Verdict.FASTER, Verdict.SLOWER) for one in said)
     found = sum(SLOWER in line.rows and line.rows[SLOWER].verdict is Verdict.SLOWER for line in lines)
+    if lines[0].load:
+        return [
+            Claim("A/A beside other work, FASTER or SLOWER than itself", false, len(said), 0.0, len(said), 200, True)
+        ]
     pairs = repetitions(lines)
     reproduced = {}
     for what in ("speedup", "time_s"):
@@ -403,6 +434,8 @@ def arguments(command: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="number of the first run (0)")
     parser.add_argument("--tier", choices=tuple(TIERS), default="standard")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="sampling time of a run (the tier's)")
+    parser.add_argument("--target", choices=("slowdown", "threads"), default="slowdown", help="(slowdown)")
+    parser.add_argument("--load", type=int, default=0, help="busy processes beside the runs (0)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where runs are appended (trust-DEVICE.jsonl)")
     parser.add_argument("--keep-samples", type=Path, metavar="FOLDER", help="write each run's samples to a file there")
     asked = parser.parse_args(command)
@@ -420,7 +453,9 @@ def main(command: list[str] | None = None) -> int:
         at_end = AtEnd(audit=False, energy=False)
         options = Options(device=asked.device, tier=asked.tier, budget_s=asked.budget, at_end=at_end)
         out = asked.out or Path(f"trust-{asked.device}.jsonl")
-        make_runs(options, range(asked.first, asked.first + asked.runs), out, asked.keep_samples)
+        make_runs(
+            options, range(asked.first, asked.first + asked.runs), out, asked.keep_samples, asked.target, asked.load
+        )
     except AiperfError as error:
         print(f"error: {error}", file=sys.stderr)
         return int(error.exit_code)

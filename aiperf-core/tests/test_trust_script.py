@@ -295,7 +295,7 @@ def test_only_the_runs_that_are_missing_are_made(
         made.append(number)
         return trust.cattrs.structure(run(number), trust.RunLine)
 
-    monkeypatch.setattr(trust, "results", lambda *_: iter(["a result"] * 9))
+    monkeypatch.setattr(trust, "results", lambda *_, **__: iter(["a result"] * 9))
     monkeypatch.setattr(trust, "line_of", line_of)
     path = write(run(25), run(27), run(99))
     assert trust.main(["--device", "cpu", "--first", "25", "--runs", "5", "--out", str(path)]) == 0
