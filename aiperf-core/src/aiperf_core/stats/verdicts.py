@@ -11,14 +11,13 @@ from aiperf_core.results.models import Conditions, Observations, Row, Sighting, 
 from aiperf_core.stats.clock_agreement import DISAGREE, not_shown, not_sooner
 from aiperf_core.stats.conditions import findings
 from aiperf_core.stats.intervals import Blocks, median_interval, ratio_interval, unclear_order, verdict
+from aiperf_core.stats.load import Side, explained_by_load
 from aiperf_core.stats.observations import is_observed, is_untrusted
 from aiperf_core.stats.speed_of_light import BEYOND, speed_of_light
 from aiperf_core.stats.standing import Rules, Standing
 
 # A relative difference between samples with and without others in between that is worth a warning.
 INTERFERENCE = 0.05
-# From this share of samples that lost a processor, the median is the time of such a sample.
-INTERRUPTED = 0.5
 # Peaks of memory differ by less than this through pages and the host's allocator alone.
 LEAST_BYTES = 1 << 20
 FASTER_THAN_LIGHT = "timing.faster_than_light"
@@ -116,7 +115,7 @@ class Scoring:
             )
         if chance := self._by_chance(one, said):
             return Verdict.INCONCLUSIVE, chance
-        if said in (Verdict.FASTER, Verdict.SLOWER) and (load := self._load(one, said)):
+        if load := self._load(one, said):
             return Verdict.INCONCLUSIVE, load
         if said is Verdict.FASTER and (doubt := self._doubt(one)):
             return Verdict.INCONCLUSIVE, doubt
@@ -133,23 +132,14 @@ class Scoring:
         )
 
     def _load(self, one: Standing, said: Verdict) -> str | None:
-        """Why other work on the machine may explain a difference by the wall clock; None where it does not.
-
-        Waiting for a processor only adds to a time, and more to that of a long call or of several threads. So where
-        half of a side's samples lost a processor, the fastest samples, which waited least, must differ as well.
-        """
+        """Why other work on the machine may explain a difference by the wall clock; None where it does not."""
         if self.rules.clock != "wall":
             return None
-        share, name = max((_interrupted(side), side.name) for side in (self._baseline, one))
-        if share < INTERRUPTED:
-            return None
-        fastest, ours = (float(self._blocks(side).times.min()) for side in (self._baseline, one))
-        if said is verdict(Estimate(fastest / ours, fastest / ours, fastest / ours), self.rules.floor):
-            return None
-        return (
-            f"{100 * share:.0f} % of the samples of {name} lost a processor to other work, and the fastest sample of "
-            f"the baseline takes {fastest / ours:.3g} times as long as that of {one.name}: repeat it on a quiet machine"
-        )
+        conditions = [side.observed.conditions for side in (self._baseline, one)]
+        return explained_by_load(self._side(self._baseline), self._side(one), said, self.rules.floor, conditions)
+
+    def _side(self, one: Standing) -> Side:
+        return Side.of(one.name, self._blocks(one), one.observed.samples)
 
     def _doubt(self, one: Standing) -> str | None:
         """Why a gain is not believed; None where it is."""
@@ -276,17 +266,6 @@ class Scoring:
             )
             evidence = {"taking_turns_s": taking_turns.value, "alone_s": alone.value}
             one.find(Sighting("timing.interference", message, evidence))
-
-
-def _interrupted(one: Standing) -> float:
-    """The share of the samples by the wall clock during which a thread of the process lost its processor."""
-    samples = one.observed.samples
-    counted = [
-        switches > 0
-        for switches, wall_s in zip(samples.involuntary_switches, samples.wall_s, strict=True)
-        if wall_s is not None
-    ]
-    return sum(counted) / len(counted) if counted else 0.0
 
 
 def _peak(one: Standing) -> int | None:
