@@ -111,6 +111,25 @@ def test_a_whole_trace_is_read_from_its_file(tmp_path: Path) -> None:
     assert TorchTool(JOB).summarise(tmp_path, 2).files == [TRACE]
 
 
+def test_events_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) -> None:
+    odd = [b'{"ph": "X", "name": "C:\\Users"}', b'{"ph": "X", "name": "n", "ts": NaN, "dur": 1}']
+    odd += [b'{"ph": "C", "args": {"id": 18446744073709551615, "value": NaN, "text": "\xe9\x01"}}']
+    text = json.dumps({"traceEvents": GPU}).encode()[:-2] + b", " + b", ".join(odd) + b"]}"
+    (tmp_path / TRACE).write_bytes(gzip.compress(text))
+    found = TorchTool(JOB).summarise(tmp_path, 2)
+    assert found.figures["kernels"] == 3
+    assert found.notes == ["2 of 26 slices of the trace are no JSON or incomplete; they were left out."]
+
+
+def test_a_trace_most_of_which_cannot_be_read_is_refused() -> None:
+    with pytest.raises(AiperfError) as raised:
+        read({"traceEvents": [CPU[0], {"ph": "X", "name": "n", "ts": 1}, {"ph": "X", "ts": 1, "dur": 1}]}, JOB, 1)
+    assert str(raised.value) == (
+        "The trace of the torch profiler cannot be read (2 of 3 slices of the trace are no JSON or incomplete). Profile "
+        "again."
+    )
+
+
 def test_torch_has_no_metrics() -> None:
     assert TorchTool(JOB).unavailable() is None
     assert "--tool ncu" in str(TorchTool(evolve(JOB, metrics=("x",))).unavailable())

@@ -1,26 +1,29 @@
 """torch: the PyTorch profiler (Kineto) within the profiled process; operators on a CPU, kernels and copies on a GPU.
 
-It writes a Chrome trace for Perfetto or chrome://tracing. Format: the trace events of
-https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU, with Kineto's categories.
+It writes a Chrome trace for Perfetto or chrome://tracing, with Kineto's categories.
 """
 
 import gzip
-import json
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
+
 from aiperf_core.errors import AiperfError
 from aiperf_core.profiler import Hot, Job, Observed, Pace, Tool, Window
 from aiperf_core.profiling import programs, timeline
 from aiperf_core.profiling.timeline import Call, Piece
+from aiperf_core.profiling.trace_events import TraceEvents
 
 TRACE = "torch.trace.json.gz"
 _GPU = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "fill"}
 _RUNTIME = ("cuda_runtime", "cuda_driver")
 _LAUNCHES = ("cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch")
+_MOST_US = 2**53  # beyond it a double skips whole numbers
 _WHY_NOT = "the torch profiler reads no hardware counters"
 
 
@@ -40,10 +43,14 @@ class TorchTool(Tool):
     def summarise(self, folder: Path, calls: int) -> Observed:
         """Read the trace."""
         try:
-            trace = json.loads(gzip.decompress((folder / TRACE).read_bytes()))
-        except (OSError, EOFError, ValueError) as error:
+            with gzip.open(folder / TRACE) as file:
+                events = TraceEvents(file)
+                entries = list(events)
+            if not events.found or events.ended_early:
+                raise EOFError("the file ends early")
+        except (OSError, EOFError, zlib.error) as error:
             raise AiperfError(f"The trace of the torch profiler cannot be read ({error}). Profile again.") from None
-        return read(trace, self.job, calls)
+        return read({**events.fields, "traceEvents": entries}, self.job, calls)
 
 
 class TorchWindow(Window):
@@ -70,16 +77,28 @@ class TorchWindow(Window):
 
 
 def read(trace: dict[str, Any], job: Job, calls: int) -> Observed:
-    """Read a Chrome trace of Kineto. Raises `AiperfError` when the ranges of the calls are missing."""
-    events = [one for one in trace["traceEvents"] if one.get("ph") == "X"]
+    """Read a Chrome trace of Kineto. Raises `AiperfError` when the ranges of the calls or most events are missing."""
+    entries = [one for one in trace["traceEvents"] if not isinstance(one, dict) or one.get("ph") == "X"]
+    events = [one for one in entries if _is_whole(one)]
+    left_out = f"{len(entries) - len(events):,} of {len(entries):,} slices of the trace are no JSON or incomplete"
+    if 2 * len(events) < len(entries):
+        raise AiperfError(f"The trace of the torch profiler cannot be read ({left_out}). Profile again.")
     ranges = [one for one in events if one.get("cat") == "user_annotation" and one["name"] == job.label]
     if not ranges:
         raise AiperfError(f"The trace of the torch profiler has no range {job.label!r}. Profile again.")
     # A trace has the version of its schema, but not of torch.
     version = f"Kineto trace, schema {trace.get('schemaVersion', '?')}"
-    if job.device == "cuda":
-        return _gpu(events, ranges, calls, version)
-    return _cpu(events, ranges, calls, version)
+    observed = (_gpu if job.device == "cuda" else _cpu)(events, ranges, calls, version)
+    if len(events) < len(entries):
+        return evolve(observed, notes=[*observed.notes, f"{left_out}; they were left out."])
+    return observed
+
+
+def _is_whole(entry: Any) -> bool:
+    """Whether an entry is a slice with a name and times."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        return False
+    return all(isinstance(time, int | float) and abs(time) < _MOST_US for time in (entry.get("ts"), entry.get("dur")))
 
 
 def _cpu(events: list[dict[str, Any]], ranges: list[dict[str, Any]], calls: int, version: str) -> Observed:
