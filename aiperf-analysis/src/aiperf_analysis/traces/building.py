@@ -55,8 +55,13 @@ class Names:
                 return self._known[text]
         self._known[text] = len(self.texts)
         self._bytes += len(text)
-        self.texts.append(text)
+        self.texts.append(encodable(text))
         return self._known[text]
+
+
+def encodable(text: str) -> str:
+    """A text with ? in place of surrogates, which no file of UTF-8 holds."""
+    return text.encode(errors="replace").decode()
 
 
 def is_communication(name: str) -> bool:
@@ -179,13 +184,14 @@ def parents(columns: dict[str, NDArray[Any]], names: list[str]) -> NDArray[np.in
 def launches(columns: dict[str, NDArray[Any]]) -> Ints:
     """The launch of each slice of a device, by its correlation: an index of the columns, NONE where there is none."""
     kind, correlation = columns["kind"], columns["correlation"]
-    calls = np.flatnonzero((kind >= Kind.LAUNCH) & (kind <= Kind.CALL) & (correlation > 0))
+    joined = (correlation != 0) & (correlation != NONE)
+    calls = np.flatnonzero((kind >= Kind.LAUNCH) & (kind <= Kind.CALL) & joined)
     found = np.full(len(kind), NONE, dtype=np.int64)
     if not len(calls):
         return found
     order = calls[np.argsort(correlation[calls], kind="stable")]
     keys = correlation[order]
-    work = np.flatnonzero((kind <= Kind.FILL) & (correlation > 0))
+    work = np.flatnonzero((kind <= Kind.FILL) & joined)
     place = np.minimum(np.searchsorted(keys, correlation[work]), len(keys) - 1)
     match = keys[place] == correlation[work]
     found[work[match]] = order[place[match]]

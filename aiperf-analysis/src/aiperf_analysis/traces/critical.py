@@ -334,7 +334,7 @@ class _Rank:
         by_call = {
             int(slices.correlation[row]): int(slices.start[row])
             for row in np.flatnonzero((slices.kind == Kind.CALL) & (slices.rank == self.window.rank)).tolist()
-            if slices.correlation[row] > 0
+            if slices.correlation[row] not in (0, NONE)
         }
         launched: dict[int, list[tuple[int, int]]] = defaultdict(list)  # by stream: time of the launch, slice
         for row in self.work.tolist():

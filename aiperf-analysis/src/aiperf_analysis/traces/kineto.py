@@ -1,7 +1,6 @@
 """Reads traces in Chrome's JSON, as PyTorch's profiler (Kineto) writes them, event by event.
 
-Format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU, with Kineto's categories.
-Times in the file are microseconds.
+Format: see `aiperf_core.profiling.trace_events`, with Kineto's categories. Times in the file are microseconds.
 """
 
 import gzip
@@ -12,21 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from aiperf_analysis.traces.building import CHUNK, STEP, Builder, call_kind, is_communication
+from aiperf_analysis.traces.building import CHUNK, STEP, Builder, call_kind, encodable, is_communication
 from aiperf_analysis.traces.model import NONE, Kind, Trace
 from aiperf_core.errors import AiperfError
-from aiperf_core.names import words
+from aiperf_core.profiling.trace_events import TraceEvents, Unreadable
 
-_BUFFER = 1 << 18  # bytes that are parsed at once
-_HEAD = 64 << 20  # bytes before the events, at most
 # No honest trace in gzip has more of a ratio than this, beyond the first bytes; the largest of deflate is 1032.
 _MOST_RATIO = 200
 _UNCHECKED = 64 << 20
-# Brackets that a buffer opens and does not close. ijson takes time in the square of the depth.
-_MOST_OPEN = 10_000
 _RANK_IN_NAME = re.compile(r"rank[-_.]?(\d+)", re.IGNORECASE)
 MOST_THREADS = 100_000  # whose numbers are remembered
 _EXACT = 1 << 53  # integers that a double holds exactly
+_MOST_RANKS = 1 << 20
+_INCOMPLETE = "a field is missing or of another type"
+_WRITTEN = "what torch.profiler's export_chrome_trace writes"
 
 # Plain integers: in a loop over millions of events, members of an enumeration would take time.
 _COMPUTE, _COMMUNICATION, _RANGE, _STEP = (
@@ -52,10 +50,10 @@ class Unpacked:
         self.count = 0
         self.cut: str | None = None
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int, /) -> bytes:
         """Return the next bytes; none at the end, also where a gzip file ends early."""
         try:
-            data = self._file.read(size if size >= 0 else _BUFFER)
+            data = self._file.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             self.cut = f"the gzip data ends early or is damaged ({error})"
             return b""
@@ -70,11 +68,6 @@ class Unpacked:
                 f"'{self._path}' unpacks to more than {_MOST_RATIO} times its size, which no trace does; it may be a "
                 f"zip bomb, and was not read further. Unpack it yourself if you trust it: gunzip -k"
             )
-        if data.count(b"[") + data.count(b"{") - data.count(b"]") - data.count(b"}") > _MOST_OPEN:
-            raise AiperfError(
-                f"'{self._path}' nests its values deeper than a trace does, near byte {self.count:,}; it was not read "
-                f"further. Record the trace again."
-            )
         return data
 
     def close(self) -> None:
@@ -83,96 +76,70 @@ class Unpacked:
         self._raw.close()
 
 
-def _ijson() -> Any:
-    try:
-        import ijson  # type: ignore[import-untyped]
-    except ImportError:
-        raise AiperfError(
-            "reading a trace in JSON needs the package 'ijson', which is not installed: "
-            "pip install 'aiperf-analysis[trace]'. Databases of nsys need nothing more."
-        ) from None
-    return ijson
-
-
 def read(path: Path, most_bytes: int, rank: int | None = None) -> Trace:
-    """Read a trace.
+    """Read a trace. Events that are no JSON, or incomplete, are left out and counted.
 
     most_bytes: of the file, unpacked.
     rank: where neither the file nor its name says it.
-    Raises AiperfError where the file is no trace, or not even a first event can be read.
+    Raises AiperfError where the file is no trace, or where most of its events are left out.
     """
-    ijson = _ijson()
-    head, place = _head(ijson, path, most_bytes)
     source = Unpacked(path, most_bytes)
-    reader = _Reader()
-    notes: list[str] = []
+    events = TraceEvents(source)
+    reader = _Reader(events)
     try:
-        for event in ijson.items(source, f"{place}item", use_float=True, buf_size=_BUFFER):
+        for event in events:
             reader.take(event)
-    except ijson.JSONError as error:
-        why = source.cut or ("the file ends early" if _early(error) else f"no JSON ({words(_message(error))})")
-        if not reader.events:
-            raise AiperfError(
-                f"'{path}' is no trace: no event could be read; {why} near byte {source.count:,}. A trace is what "
-                f"torch.profiler's export_chrome_trace writes."
-            ) from None
-        notes.append(
-            f"'{path}' is damaged: {why} near byte {source.count:,}. The {reader.events:,} events before it were read; "
-            f"figures are of these."
+    finally:
+        source.close()
+    if not events.found:
+        cut = f"; {source.cut}" if source.cut else ""
+        raise AiperfError(
+            f"'{path}' is no trace{cut}: a JSON document with the list 'traceEvents' was expected, or such a list. "
+            f"Traces are {_WRITTEN}, and what nsys exports with --type sqlite."
         )
-    finally:
-        source.close()
+    why = source.cut or "the file ends early"
     if not reader.events:
+        if events.ended_early:
+            raise AiperfError(
+                f"'{path}' is no trace: no event could be read; {why} near byte {source.count:,}. A trace is "
+                f"{_WRITTEN}."
+            )
         raise AiperfError(f"'{path}' has no events in 'traceEvents'. Record again with torch.profiler, then export.")
-    return reader.finish(path, head, notes, rank)
-
-
-def _early(error: Exception) -> bool:
-    return type(error).__name__ == "IncompleteJSONError" and "premature" in str(error)
-
-
-def _message(error: Exception) -> str:
-    return str(error).split("\n")[0][:120]
-
-
-def _head(ijson: Any, path: Path, most_bytes: int) -> tuple[dict[str, Any], str]:
-    """The fields before the events, and the prefix of the events in ijson's terms."""
-    source = Unpacked(path, most_bytes)
-    found: dict[str, Any] = {}
-    builder, key = None, ""
-    try:
-        for prefix, kind, value in ijson.parse(source, use_float=True):
-            if prefix == "" and kind == "start_array":
-                return {}, ""
-            if prefix == "" and kind == "map_key":
-                key, builder = value, ijson.ObjectBuilder()
-            elif prefix == "traceEvents" and kind == "start_array":
-                return found, "traceEvents."
-            elif builder is not None and prefix:
-                builder.event(kind, value)
-                if prefix == key:
-                    found[key] = getattr(builder, "value", None)
-            if source.count > _HEAD:
-                break
-    except ijson.JSONError:
-        pass
-    finally:
-        source.close()
-    cut = f"; {source.cut}" if source.cut else ""
-    raise AiperfError(
-        f"'{path}' is no trace{cut}: a JSON document with the list 'traceEvents' was expected, or such a list. Traces "
-        f"are what torch.profiler's export_chrome_trace writes, and what nsys exports with --type sqlite."
-    )
+    left_out = reader.builder.facts.get("damaged", 0)
+    if 2 * left_out > reader.events:
+        raise AiperfError(
+            f"'{path}' is no trace, or most of it is damaged: {left_out:,} of {reader.events:,} entries are no whole "
+            f"events, {reader.first}. A trace is {_WRITTEN}."
+        )
+    notes = []
+    if events.ended_early or source.cut:
+        notes.append(
+            f"'{path}' is damaged: {why} near byte {source.count:,}. The {reader.events - left_out:,} events before it "
+            f"were read; figures are of these."
+        )
+    if left_out:
+        notes.append(
+            f"'{path}' is damaged: {left_out:,} of {reader.events:,} events were left out as no JSON or incomplete, "
+            f"{reader.first}. Figures are of the others."
+        )
+    if events.damage:
+        notes.append(
+            f"'{path}' is damaged: the fields beside its events are no JSON ({events.damage}), so its rank and its GPU "
+            f"may be missing."
+        )
+    return reader.finish(path, events.fields, notes, rank)
 
 
 class _Reader:
     """Takes the events, a kind at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: TraceEvents) -> None:
         self.events = 0
+        self.first = ""  # the first event that was left out, in words
         self.builder = Builder()
+        self._source = source
         self._rows, self._number = self.builder.rows, self.builder.names.number
-        self._open: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+        self._open: dict[int, list[dict[str, Any]]] = {}
         self._communication: dict[int, bool] = {}
         self._calls: dict[int, int] = {}
         self._threads: dict[tuple[int | str, int | str], int] = {}
@@ -188,23 +155,27 @@ class _Reader:
     def take(self, event: Any) -> None:
         """Take an event of the file; what is no event is counted."""
         self.events += 1
-        if not isinstance(event, dict):
-            self.builder.count("damaged")
+        phase = event.get("ph") if isinstance(event, dict) else None
+        if not isinstance(phase, str):
+            self._leave_out(event.why if isinstance(event, Unreadable) else "no event of a trace")
             return
-        phase = event.get("ph")
         if phase == "X":
             self._slice(event)
         elif phase == "i" and event.get("name") == "[memory]":
             self._memory(event)
         elif phase == "B":
-            self._open.setdefault((event.get("pid"), event.get("tid")), []).append(event)
+            self._open.setdefault(self._thread(event), []).append(event)
         elif phase == "E":
-            stack = self._open.get((event.get("pid"), event.get("tid")))
+            stack = self._open.get(self._thread(event))
             begun = stack.pop() if stack else None
             if begun is None or not _number(event.get("ts")) or not _number(begun.get("ts")):
-                self.builder.count("damaged")
+                self._leave_out("an end without a begin" if begun is None else _INCOMPLETE)
             else:
                 self._slice({**begun, "ph": "X", "dur": event["ts"] - begun["ts"]})
+
+    def _leave_out(self, why: str = _INCOMPLETE) -> None:
+        self.builder.count("damaged")
+        self.first = self.first or f"the first of them entry {self.events:,}, near byte {self._source.place:,} ({why})"
 
     def _slice(self, event: dict[str, Any]) -> None:
         category: Any = event.get("cat")
@@ -217,7 +188,7 @@ class _Reader:
         ts: Any = event.get("ts")
         dur: Any = event.get("dur")
         if not _number(ts) or not _number(dur) or type(event.get("name")) is not str:
-            self.builder.count("damaged")
+            self._leave_out()
             return
         if dur < 0:
             self.builder.count("backwards")
@@ -242,7 +213,7 @@ class _Reader:
         kind = self._calls.get(number)
         if kind is None:
             kind = self._calls[number] = int(call_kind(event["name"]))
-        correlation = _whole(_args(event).get("correlation"))
+        correlation = _id(_args(event).get("correlation"))
         self._rows.append((start, end, kind, number, NONE, NONE, self._thread(event), correlation, 0, NONE, NONE))
 
     def _work(self, event: dict[str, Any], start: int, end: int) -> None:
@@ -257,29 +228,29 @@ class _Reader:
                 communicates = self._communication[number] = is_communication(event["name"])
             if communicates or "Collective name" in args:
                 kind = _COMMUNICATION
-                sequence = _whole(args.get("Seq"))
+                sequence = _id(args.get("Seq"))
                 if "Process Group Name" in args:
                     group = self._number(str(args["Process Group Name"]))
-        device, stream = _whole(args.get("device", event.get("pid"))), _whole(args.get("stream", event.get("tid")))
+        device, stream = _id(args.get("device", event.get("pid"))), _id(args.get("stream", event.get("tid")))
         self._rows.append(
-            (start, end, kind, number, stream, device, NONE, _whole(args.get("correlation")), size, group, sequence)
+            (start, end, kind, number, stream, device, NONE, _id(args.get("correlation")), size, group, sequence)
         )
 
     def _wait(self, event: dict[str, Any], start: int, end: int) -> None:
         args = _args(event)
         names = ("correlation", "stream", "wait_on_stream", "wait_on_cuda_event_record_corr_id")
-        correlation, stream, on, record = (_whole(args.get(name)) for name in names)
+        correlation, stream, on, record = (_id(args.get(name)) for name in names)
         self.builder.waits.append((correlation, stream, on, record))
 
     def _memory(self, event: dict[str, Any]) -> None:
         args = _args(event)
         ts: Any = event.get("ts")
         if not _number(ts) or not _number(args.get("Bytes")):
-            self.builder.count("damaged")
+            self._leave_out()
             return
-        device = _whole(args.get("Device Id")) if _whole(args.get("Device Type"), 0) else NONE
+        device = _id(args.get("Device Id")) if _whole(args.get("Device Type"), 0) else NONE
         total, reserved = _whole(args.get("Total Allocated")), _whole(args.get("Total Reserved"))
-        time, size, address = round(ts * 1000), _whole(args["Bytes"], 0), _whole(args.get("Addr"))
+        time, size, address = round(ts * 1000), _whole(args["Bytes"], 0), _id(args.get("Addr"))
         self.builder.memory.append((time, size, address, total, device, self._thread(event), reserved))
 
     def _thread(self, event: dict[str, Any]) -> int:
@@ -301,13 +272,12 @@ class _Reader:
         self.builder.facts["events"] = self.events
         raw = head.get("distributedInfo")
         job: dict[str, Any] = raw if isinstance(raw, dict) else {}
-        named = _RANK_IN_NAME.search(path.name)
-        own = _whole(job.get("rank"), int(named[1]) if named else NONE)
-        known = own != NONE
+        match = _RANK_IN_NAME.search(path.name)
+        own = _whole(job.get("rank"), _whole(match[1]) if match else NONE)
+        known = 0 <= own < _MOST_RANKS
         devices = head.get("deviceProperties")
-        kinds = (
-            [str(one.get("name", "")) for one in devices if isinstance(one, dict)] if isinstance(devices, list) else []
-        )
+        named = [one for one in devices if isinstance(one, dict)] if isinstance(devices, list) else []
+        kinds = [encodable(str(device.get("name", ""))) for device in named]
         # A double of `largest` microseconds ends in steps of this many nanoseconds.
         resolution = max(1, math.ceil(math.ulp(float(self._largest)) * 1000)) if self._fraction else 1000
         world = _whole(job.get("world_size"))
@@ -316,7 +286,7 @@ class _Reader:
             rank_known=known,
             path=str(path),
             tool="kineto",
-            world=world if world > 0 else None,
+            world=world if 0 < world <= _MOST_RANKS else None,
             hardware=", ".join(dict.fromkeys(kinds)) or "no GPU named",
             notes=notes,
             resolution=resolution,
@@ -332,9 +302,18 @@ def _number(value: Any) -> bool:
     return type(value) in (int, float) and -_EXACT < value < _EXACT
 
 
-def _whole(value: Any, otherwise: int = NONE) -> int:
-    if type(value) is int and -(1 << 62) < value < 1 << 62:
-        return value
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 18:
+def _integer(value: Any) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20:
         return int(value)
-    return otherwise
+    return value if type(value) is int else None
+
+
+def _whole(value: Any, otherwise: int = NONE) -> int:
+    number = _integer(value)
+    return number if number is not None and -(1 << 62) < number < 1 << 62 else otherwise
+
+
+def _id(value: Any) -> int:
+    """A number that tells things apart, as 64 bits with a sign. The largest unsigned one is NONE, as -1 is."""
+    number = _integer(value)
+    return NONE if number is None else (number + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -48,7 +48,7 @@ COLUMNS: dict[str, Any] = {
     "kind": np.int8,
     "name": np.int32,
     "stream": np.int64,
-    "device": np.int32,
+    "device": np.int64,
     "rank": np.int32,
     "thread": np.int32,
     "correlation": np.int64,
@@ -80,7 +80,7 @@ class Slices:
     kind: NDArray[np.int8]
     name: NDArray[np.int32]
     stream: Ints
-    device: NDArray[np.int32]
+    device: Ints
     rank: NDArray[np.int32]
     thread: NDArray[np.int32]
     correlation: Ints

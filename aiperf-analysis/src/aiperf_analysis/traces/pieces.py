@@ -85,9 +85,7 @@ def _lanes(trace: Trace, window: Window, several: bool) -> list[tuple[str, Trace
     work = np.flatnonzero(inside & slices.on_device)
     found = []
     head = f"rank {window.rank}, " if several else ""
-    for device, stream in np.unique(
-        np.stack([slices.device[work].astype(np.int64), slices.stream[work]]), axis=1
-    ).T.tolist():
+    for device, stream in np.unique(np.stack([slices.device[work], slices.stream[work]]), axis=1).T.tolist():
         rows = work[(slices.device[work] == device) & (slices.stream[work] == stream)]
         found.append((f"{head}GPU {device}, stream {stream}", trace, rows, window))
     # The outermost operators, and calls outside of operators.

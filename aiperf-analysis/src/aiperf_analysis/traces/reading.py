@@ -60,9 +60,15 @@ def _one(path: Path, most_bytes: int, rank: int) -> Trace:
             reader = lambda: nsys.read(file, rank)  # noqa: E731
         elif file.suffix == ".nsys-rep":
             raise UsageError(f"'{file}' is a report of nsys; export it first: nsys export --type sqlite '{file.name}'")
-        return evolve(reader(), created=created)
+        trace = reader()
     except OSError as error:
         raise AiperfError(f"cannot read '{file}': {error.strerror or error}.") from error
+    if not len(trace.slices) and not len(trace.memory.time):
+        raise AiperfError(
+            f"'{file}' has no work of a GPU, no calls, operators or ranges of the host and no events of memory; none "
+            f"of its {trace.facts.get('events', 0):,} events can be analysed. Record again with torch.profiler or nsys."
+        )
+    return evolve(trace, created=created)
 
 
 def _file_of(path: Path) -> Path:
