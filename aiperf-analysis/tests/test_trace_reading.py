@@ -420,6 +420,98 @@ def test_a_database_of_nsys(tmp_path):
     assert memory["peak"].value == 1500
 
 
+@pytest.mark.parametrize("version", ["_V2", "_v3", "2"])
+@pytest.mark.parametrize("table", ["KERNEL", "", "RUNTIME", "MEMCPY", "MEMSET", "NVTX_EVENTS", "StringIds"])
+def test_tables_with_a_version_are_read(tmp_path, table, version):
+    plain = database(tmp_path / "t.sqlite")
+    other = database(tmp_path / "u.sqlite")
+    with closing(sqlite3.connect(other)) as made:
+        names = [row[0] for row in made.execute("SELECT name FROM sqlite_master")]
+        for name in names:
+            if name.endswith(table):
+                made.execute(f"ALTER TABLE {name} RENAME TO {name}{version}")
+        made.commit()
+    for path in (plain, other):
+        result = analysis.analyze([path], analysis.Options(window="step", memory=True))
+        tables = [[record.cells for record in table.records] for table in result.tables]
+        if path == plain:
+            expected = tables
+    assert (tables, one(other).notes) == (expected, [])
+
+
+def test_what_is_in_two_versions_of_a_table_counts_once(tmp_path):
+    path = database(tmp_path / "t.sqlite")
+    with closing(sqlite3.connect(path)) as made:
+        made.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL_V2 AS SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL")
+        made.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL_V2 VALUES (270, 280, 0, 7, 9, 0, 1)")
+        made.commit()
+    assert one(path).slices.end[one(path).slices.on_device].tolist() == [200, 260, 280, 320, 340]
+
+
+KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
+
+
+@pytest.mark.parametrize("change", [f"{KERNEL} RENAME TO gpu_work", f"{KERNEL} RENAME COLUMN end TO stop"])
+def test_kernels_in_a_table_that_is_not_read_are_refused(tmp_path, change):
+    path = database(tmp_path / "t.sqlite")
+    with closing(sqlite3.connect(path)) as made:
+        made.execute(f"ALTER TABLE {change}")
+    with pytest.raises(AiperfError) as raised:
+        one(path)
+    assert str(raised.value) == (
+        f"'{path}' has no kernels in a table that is known ({KERNEL}), and work of a GPU in tables that are not read: "
+        f"{'gpu_work' if 'gpu_work' in change else KERNEL}. Export it with another version of nsys."
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        (
+            "ALTER TABLE NVTX_EVENTS RENAME COLUMN end TO stop",
+            "has tables that are not read: NVTX_EVENTS. Figures are without them.",
+        ),
+        (
+            "ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME RENAME TO CUPTI_ACTIVITY_KIND_RUNTIME_API",
+            "has tables that are not read: CUPTI_ACTIVITY_KIND_RUNTIME_API. Figures are without them.",
+        ),
+        (
+            "ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY RENAME COLUMN start TO begin",
+            "has tables that are not read: CUPTI_ACTIVITY_KIND_MEMCPY. Figures are without them.",
+        ),
+        (
+            f"DROP TABLE {KERNEL}",
+            f"has 3 launches of kernels and no table of kernels ({KERNEL}); no compute is in its figures. Record "
+            "with nsys profile --trace=cuda,nvtx.",
+        ),
+        (
+            "DELETE FROM StringIds WHERE id = 2",
+            "names 1 of 2 kernels (table StringIds); the others count as compute, also where they communicate.",
+        ),
+    ],
+)
+def test_a_database_says_what_it_lacks(tmp_path, change, note):
+    path = database(tmp_path / "t.sqlite")
+    with closing(sqlite3.connect(path)) as made:
+        made.execute(change)
+        made.commit()
+    assert one(path).notes == [f"'{path}' {note}"]
+
+
+def test_a_database_with_few_times_is_refused(tmp_path):
+    path = database(tmp_path / "t.sqlite")
+    with closing(sqlite3.connect(path)) as made:
+        for table in (KERNEL, "CUPTI_ACTIVITY_KIND_RUNTIME"):
+            made.execute(f"UPDATE {table} SET start = 'soon'")
+        made.commit()
+    with pytest.raises(AiperfError) as raised:
+        one(path)
+    assert str(raised.value) == (
+        f"most of '{path}' is damaged: 6 of 10 rows have no times. Export again: nsys export --type sqlite "
+        f"REPORT.nsys-rep"
+    )
+
+
 def test_a_database_of_something_else(tmp_path):
     with pytest.raises(AiperfError, match=r"is a database without the tables of a trace"):
         one(database(tmp_path / "t.sqlite", "CREATE TABLE StringIds (id, value);"))

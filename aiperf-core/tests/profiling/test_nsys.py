@@ -67,6 +67,46 @@ def test_an_export_is_read(tmp_path: Path) -> None:
     assert found.files == [REPORT]
 
 
+def test_tables_with_a_version_are_read(tmp_path: Path) -> None:
+    script = SCHEMA
+    for table in (
+        "StringIds",
+        "NVTX_EVENTS",
+        *(f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("RUNTIME", "KERNEL", "MEMCPY")),
+    ):
+        script = script.replace(table, f"{table}_V2")
+    with (
+        closing(sqlite3.connect(database(tmp_path / "x.sqlite"))) as plain,
+        closing(sqlite3.connect(database(tmp_path / "y.sqlite", script))) as other,
+    ):
+        assert read(other, JOB, 2, "2025.1") == read(plain, JOB, 2, "2025.1")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("CUPTI_ACTIVITY_KIND_KERNEL RENAME TO gpu_work", "; its tables gpu_work are not read"),
+        ("CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN end TO e", "; its tables CUPTI_ACTIVITY_KIND_KERNEL are not read"),
+        ("CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN streamId TO s", ""),
+    ],
+)
+def test_kernels_that_are_not_read_are_refused(tmp_path: Path, change: str, why: str) -> None:
+    with closing(sqlite3.connect(database(tmp_path / "x.sqlite"))) as made:
+        made.execute(f"ALTER TABLE {change}")
+        if not why:
+            made.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO gpu_work")
+        with pytest.raises(AiperfError) as raised:
+            read(made, JOB, 2, "2025.1")
+    assert str(raised.value) == f"nsys recorded no kernels of the calls{why}. Use: --tool torch"
+
+
+def test_copies_that_are_not_read_are_named(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(database(tmp_path / "x.sqlite"))) as made:
+        made.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY RENAME COLUMN bytes TO size")
+        notes = read(made, JOB, 2, "2025.1").notes
+    assert notes == ["The tables CUPTI_ACTIVITY_KIND_MEMCPY of nsys are not read; work may be missing."]
+
+
 def test_an_export_without_our_ranges_is_refused(tmp_path: Path) -> None:
     path = database(tmp_path / "x.sqlite", "CREATE TABLE StringIds (id, value)")
     refused = pytest.raises(AiperfError, match="nsys recorded no NVTX range 'a.b:wide'")

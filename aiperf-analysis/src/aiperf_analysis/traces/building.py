@@ -23,6 +23,7 @@ LAUNCHES = re.compile(
     r"(?:cuda|cu|hip)(?:Launch|GraphLaunch|Memcpy|Memset|ModuleLaunch|ExtLaunch)|urEnqueue", re.IGNORECASE
 )
 SYNCS = re.compile(r"(?:cuda|cu|hip)\w*Synchronize", re.IGNORECASE)
+RANK_IN_NAME = re.compile(r"rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 STEP = re.compile(r"ProfilerStep#\d+")
 
 # The columns that a reader gives, in this order; the others are computed.

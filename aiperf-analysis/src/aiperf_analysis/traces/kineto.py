@@ -5,13 +5,12 @@ Format: see `aiperf_core.profiling.trace_events`, with Kineto's categories. Time
 
 import gzip
 import math
-import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from aiperf_analysis.traces.building import CHUNK, STEP, Builder, call_kind, encodable, is_communication
+from aiperf_analysis.traces.building import CHUNK, RANK_IN_NAME, STEP, Builder, call_kind, encodable, is_communication
 from aiperf_analysis.traces.model import NONE, Kind, Trace
 from aiperf_core.errors import AiperfError
 from aiperf_core.profiling.trace_events import TraceEvents, Unreadable
@@ -19,7 +18,6 @@ from aiperf_core.profiling.trace_events import TraceEvents, Unreadable
 # No honest trace in gzip has more of a ratio than this, beyond the first bytes; the largest of deflate is 1032.
 _MOST_RATIO = 200
 _UNCHECKED = 64 << 20
-_RANK_IN_NAME = re.compile(r"rank[-_.]?(\d+)", re.IGNORECASE)
 MOST_THREADS = 100_000  # whose numbers are remembered
 _EXACT = 1 << 53  # integers that a double holds exactly
 _MOST_RANKS = 1 << 20
@@ -272,8 +270,8 @@ class _Reader:
         self.builder.facts["events"] = self.events
         raw = head.get("distributedInfo")
         job: dict[str, Any] = raw if isinstance(raw, dict) else {}
-        match = _RANK_IN_NAME.search(path.name)
-        own = _whole(job.get("rank"), _whole(match[1]) if match else NONE)
+        match = RANK_IN_NAME.search(path.name)
+        own = _whole(job.get("rank"), int(match[1]) if match else NONE)
         known = 0 <= own < _MOST_RANKS
         devices = head.get("deviceProperties")
         named = [one for one in devices if isinstance(one, dict)] if isinstance(devices, list) else []

@@ -1,24 +1,25 @@
 """nsys: Nsight Systems around the profiled process; kernels, copies, fills and the gaps between them on a time line.
 
-It exports to SQLite, with the tables of
-https://docs.nvidia.com/nsight-systems/UserGuide/index.html#sqlite-schema-reference. Tables without rows are absent.
+It exports to SQLite.
 """
 
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
-from typing import Any
 
 from aiperf_core.errors import AiperfError
 from aiperf_core.profiler import Job, Observed, Pace, Tool, Window
 from aiperf_core.profiling import programs, timeline
+from aiperf_core.profiling.nsys_tables import NsysTables
 from aiperf_core.profiling.timeline import Call, Piece
 
 REPORT = "profile.nsys-rep"
 DATABASE = "profile.sqlite"
 _KERNELS, _COPIES, _FILLS = (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET"))
 _RUNTIME, _RANGES = "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
+_JOINED = ("start", "end", "correlationId")
+_MOVED = (*_JOINED, "bytes")
 # CUpti_ActivityMemcpyKind
 _COPY_KINDS = {1: "host to device", 2: "device to host", 8: "device to device", 10: "GPU to GPU"}
 _LAUNCHES = ("cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch")
@@ -81,27 +82,33 @@ class NsysWindow(Window):
 def read(database: sqlite3.Connection, job: Job, calls: int, version: str) -> Observed:
     """Read an export. Work belongs to the call within which the host launched it, by its correlation id.
 
-    Raises `AiperfError` when the ranges of the calls are missing, and `sqlite3.Error` for another kind of database.
+    Raises `AiperfError` when the ranges of the calls or all work is missing, and `sqlite3.Error` for another kind of
+    database.
     """
-    database.row_factory = sqlite3.Row
-    names = {row["id"]: row["value"] for row in _rows(database, "StringIds")}
+    tables = NsysTables(database)
+    names = dict(tables.rows("StringIds", ("id", "value"), needed=("id", "value")))
     ranges = [
-        (row["start"], row["end"])
-        for row in _rows(database, _RANGES)
-        if _text(row, names) == job.label and row["end"] is not None
+        (start, end)
+        for start, end, text, number in tables.rows(_RANGES, ("start", "end", "text", "textId"))
+        if (names.get(number) if text is None else text) == job.label and end is not None
     ]
     if not ranges:
         raise AiperfError(f"nsys recorded no NVTX range {job.label!r}. Profile again; --tool torch needs no NVTX.")
     found = [Call((end - start) / 1e9) for start, end in ranges]
     owner: dict[int, Call] = {}
-    for row in _rows(database, _RUNTIME):
+    for at, correlation, number in tables.rows(_RUNTIME, ("start", "correlationId", "nameId"), _JOINED):
         for call, (start, end) in zip(found, ranges, strict=True):
-            if start <= row["start"] < end:
-                owner[row["correlationId"]] = call
-                call.launches += str(names.get(row["nameId"], "")).startswith(_LAUNCHES)
-    for correlation, piece in _pieces(database, names):
+            if start <= at < end:
+                owner[correlation] = call
+                call.launches += str(names.get(number, "")).startswith(_LAUNCHES)
+    for correlation, piece in _pieces(tables, names):
         if correlation in owner:
             owner[correlation].pieces.append(piece)
+    unread = ", ".join(tables.unread_work() + tables.unread_like("StringIds", _RUNTIME, _RANGES))
+    kinds = {piece.kind for call in found for piece in call.pieces}
+    if "kernel" not in kinds and (unread or not kinds or any(call.launches for call in found)):
+        why = f"; its tables {unread} are not read" if unread else ""
+        raise AiperfError(f"nsys recorded no kernels of the calls{why}. Use: --tool torch")
     return Observed(
         version=version,
         hot=timeline.hot(found, calls),
@@ -111,36 +118,19 @@ def read(database: sqlite3.Connection, job: Job, calls: int, version: str) -> Ob
             "occupancy and stalls": "nsys reads no counters; --tool ncu does",
         },
         files=[REPORT],
+        notes=[f"The tables {unread} of nsys are not read; work may be missing."] if unread else [],
     )
 
 
-def _pieces(database: sqlite3.Connection, names: dict[int, str]) -> Iterator[tuple[int, Piece]]:
-    for row in _rows(database, _KERNELS):
-        metrics = {
-            "registers": float(row["registersPerThread"]),
-            "shared_bytes": float(row["staticSharedMemory"] + row["dynamicSharedMemory"]),
-        }
-        name = names.get(row["demangledName"], "?")
-        yield row["correlationId"], Piece(name, "kernel", *_seconds(row), metrics=metrics)
-    for row in _rows(database, _COPIES):
-        name = f"copy, {_COPY_KINDS.get(row['copyKind'], 'other')}"
-        yield row["correlationId"], Piece(name, "copy", *_seconds(row), bytes=float(row["bytes"]))
-    for row in _rows(database, _FILLS):
-        yield row["correlationId"], Piece("fill", "fill", *_seconds(row), bytes=float(row["bytes"]))
-
-
-def _seconds(row: sqlite3.Row) -> tuple[float, float]:
-    return row["start"] / 1e9, row["end"] / 1e9
-
-
-def _text(row: sqlite3.Row, names: dict[int, str]) -> Any:
-    """The text of a range, from the row itself or from the table of strings."""
-    return row["text"] if row["text"] is not None else names.get(row["textId"])
-
-
-def _rows(database: sqlite3.Connection, table: str) -> list[sqlite3.Row]:
-    """The rows of a table; none when the table is absent."""
-    known = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if table not in known:
-        return []
-    return database.execute(f"SELECT * FROM {table}").fetchall()
+def _pieces(tables: NsysTables, names: dict[int, str]) -> Iterator[tuple[int, Piece]]:
+    columns = (*_JOINED, "demangledName", "registersPerThread", "staticSharedMemory", "dynamicSharedMemory")
+    for start, end, correlation, number, registers, static, dynamic in tables.rows(_KERNELS, columns, _JOINED):
+        metrics = {} if registers is None else {"registers": float(registers)}
+        if static is not None and dynamic is not None:
+            metrics["shared_bytes"] = float(static + dynamic)
+        yield correlation, Piece(names.get(number, "?"), "kernel", start / 1e9, end / 1e9, metrics=metrics)
+    for start, end, correlation, size, kind in tables.rows(_COPIES, (*_JOINED, "bytes", "copyKind"), _MOVED):
+        name = f"copy, {_COPY_KINDS.get(kind, 'other')}"
+        yield correlation, Piece(name, "copy", start / 1e9, end / 1e9, bytes=float(size))
+    for start, end, correlation, size in tables.rows(_FILLS, _MOVED, _MOVED):
+        yield correlation, Piece("fill", "fill", start / 1e9, end / 1e9, bytes=float(size))
