@@ -280,7 +280,7 @@ def test_oddities_of_profilers_are_read(tmp_path, old, new):
         (b"beta", rb"C:\Users\q.py", "Invalid \\escape"),
         (b"beta", b'5" disk', "Expecting ',' delimiter"),
         (b'"ts": 20', b'"ts": nan', "Expecting value"),
-        (b'"ts": 20', b'"ts": NaN', "a field is missing or of another type"),
+        (b'"ts": 20', b'"ts": NaN', "a field is missing or cannot be used"),
         (b'"ph": "X", ', b"", "no event of a trace"),
     ],
 )
@@ -328,6 +328,14 @@ def test_a_list_of_something_else_is_refused(tmp_path, content):
         f"'{path}' is no trace, or most of it is damaged: {left_out} of 3 entries are no whole events, the first of them "
         f"entry 1, near byte {place} ({why}). A trace is what torch.profiler's export_chrome_trace writes."
     )
+
+
+def test_a_file_without_json_is_not_read_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(kineto, "_ENOUGH", 2)
+    path = tmp_path / "t.json"
+    path.write_bytes(b"[" + b'{"a":[{},' * 100_000)
+    with pytest.raises(AiperfError, match=r"most of it is damaged: 3 of 3 entries .*near byte 1 \(nested too deeply\)"):
+        one(path)
 
 
 def test_a_trace_with_nothing_to_analyse_is_refused(tmp_path):

@@ -20,8 +20,9 @@ _MOST_RATIO = 200
 _UNCHECKED = 64 << 20
 MOST_THREADS = 100_000  # whose numbers are remembered
 _EXACT = 1 << 53  # integers that a double holds exactly
+_ENOUGH = 100_000  # events that are no JSON, to refuse a file by
 _MOST_RANKS = 1 << 20
-_INCOMPLETE = "a field is missing or of another type"
+_INCOMPLETE = "a field is missing or cannot be used"
 _WRITTEN = "what torch.profiler's export_chrome_trace writes"
 
 # Plain integers: in a loop over millions of events, members of an enumeration would take time.
@@ -87,6 +88,8 @@ def read(path: Path, most_bytes: int, rank: int | None = None) -> Trace:
     try:
         for event in events:
             reader.take(event)
+            if isinstance(event, Unreadable) and reader.left_out > _ENOUGH and reader.is_mostly_left_out:
+                break  # a hostile file of millions of nested objects would take hours
     finally:
         source.close()
     if not events.found:
@@ -103,8 +106,8 @@ def read(path: Path, most_bytes: int, rank: int | None = None) -> Trace:
                 f"{_WRITTEN}."
             )
         raise AiperfError(f"'{path}' has no events in 'traceEvents'. Record again with torch.profiler, then export.")
-    left_out = reader.builder.facts.get("damaged", 0)
-    if 2 * left_out > reader.events:
+    left_out = reader.left_out
+    if reader.is_mostly_left_out:
         raise AiperfError(
             f"'{path}' is no trace, or most of it is damaged: {left_out:,} of {reader.events:,} entries are no whole "
             f"events, {reader.first}. A trace is {_WRITTEN}."
@@ -149,6 +152,16 @@ class _Reader:
             **dict.fromkeys(_RUNTIME, self._call),
             "cuda_sync": self._wait,
         }
+
+    @property
+    def left_out(self) -> int:
+        """The number of events that were left out."""
+        return self.builder.facts.get("damaged", 0)
+
+    @property
+    def is_mostly_left_out(self) -> bool:
+        """Whether most events were left out."""
+        return 2 * self.left_out > self.events
 
     def take(self, event: Any) -> None:
         """Take an event of the file; what is no event is counted."""

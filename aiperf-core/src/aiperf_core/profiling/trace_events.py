@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
-_BUFFER = 1 << 18  # bytes that are read at once, at least
+_BUFFER = 1 << 16  # bytes that are read at once, at least
 _MOST = 64 << 20  # characters of an event, and of the fields around the events
 _LONGEST = 16  # characters of a number, a word or an escape that the end of the buffer may cut
 _LIST = re.compile(r'"traceEvents"\s*:\s*\[')
