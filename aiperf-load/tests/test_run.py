@@ -78,9 +78,9 @@ def test_a_server_that_is_not_there(aiperf, tmp_path):
     assert done.code == 1
     assert not (tmp_path / "b").exists()
     assert done.err == (
-        "aiperf: 'http://127.0.0.1:9' was tried with one request, and nothing was measured: the connection was refused. "
-        "Accepted is a stream of 4 tokens from completions in the form of OpenAI's API, with usage. Start the server, "
-        "or correct the URL.\n"
+        "aiperf: 'http://127.0.0.1:9/v1/completions' was tried with one request, and nothing was measured: the "
+        "connection was refused. Accepted is a stream of 4 tokens from completions in the form of OpenAI's API, with "
+        "usage. Start the server, or correct the URL.\n"
     )
 
 

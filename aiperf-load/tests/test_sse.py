@@ -7,26 +7,43 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiperf_load.sse import MOST_BYTES, Events, TooLarge
+from aiperf_load.sse import BYTE_ORDER_MARK, MOST_BYTES, Events, TooLarge
 
-STREAM = (
-    b'data: {"a": 1}\r\n\r\n: a comment\ndata:b\ndata: c\n\nevent: x\ndata:  d\nid: 7\n\n\n\ndata: [DONE]\n\ndata: cut'
-)
-FOUND = [b'{"a": 1}', b"b\nc", b" d", b"[DONE]"]
-
-
-@given(st.lists(st.integers(0, len(STREAM)), max_size=12))
-def test_pieces_make_no_difference(cuts):
-    events, found = Events(), []
-    places = [0, *sorted(cuts), len(STREAM)]
-    for begin, end in pairwise(places):
-        found += events.feed(STREAM[begin:end])
-    assert found == FOUND
+LINES = (b'data: {"a": 1}', b"", b": a comment", b"data:b", b"data: c", b"", b"event: x", b"data:  d", b"id: 7", b"", b"",
+         b"data", b"", b"data:", b"data: ", b"", b"Data: no", b"datax: no", b" data: no", b"data: [DONE] ", b"", b"data: cut")  # fmt: skip
+FOUND = [b'{"a": 1}', b"b\nc", b" d", b"[DONE] "]
+ENDS = (b"\n", b"\r", b"\r\n")
 
 
-def test_single_bytes():
+def pieces(cuts, ends, mark):
+    """A stream whose lines end in turn with these, in pieces; an empty line after a CR would be an end of two bytes."""
+    stream = mark
+    for number, line in enumerate(LINES[:-1]):
+        end = ends[number % len(ends)]
+        stream += line + (b"\r\n" if stream.endswith(b"\r") and not line and end == b"\n" else end)
+    stream += LINES[-1]
+    places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    return [stream[begin:end] for begin, end in pairwise(places)]
+
+
+@given(st.lists(st.integers(0, 150), max_size=12), st.lists(st.sampled_from(ENDS), min_size=1, max_size=5),
+       st.sampled_from((b"", BYTE_ORDER_MARK)))  # fmt: skip
+def test_neither_pieces_nor_ends_of_lines_make_a_difference(cuts, ends, mark):
     events = Events()
-    assert [one for place in range(len(STREAM)) for one in events.feed(STREAM[place : place + 1])] == FOUND
+    assert [one for piece in pieces(cuts, ends, mark) for one in events.feed(piece)] == FOUND
+
+
+@pytest.mark.parametrize("ends", [(one,) for one in ENDS])
+def test_single_bytes(ends):
+    events = Events()
+    assert [one for piece in pieces(range(200), ends, BYTE_ORDER_MARK) for one in events.feed(piece)] == FOUND
+
+
+def test_an_event_does_not_wait_for_the_byte_after_its_carriage_return():
+    events = Events()
+    assert events.feed(b"data: a\r\r") == [b"a"]
+    assert events.feed(b"\ndata: b\r\n\r") == [b"b"]
+    assert events.feed(b"\ndata: c\n\n") == [b"c"]
 
 
 @pytest.mark.parametrize("endless", [b"data: x", b"x" * 1000, b"data:\n", b"data: x\n"])

@@ -107,8 +107,12 @@ def _kinds(kind: NDArray[np.uint8]) -> dict[str, int]:
 
 
 def tpot(found: Any) -> Floats:
-    """The mean time of a token after the first: (E2E - TTFT) / (n - 1); NaN for fewer than two tokens."""
-    more = found.output_tokens - 1
+    """The mean time of a token after the first event: (E2E - TTFT) / (n - n of that event); NaN where none follows it.
+
+    The first event has one token, but where a server sends several in an event. Each gap stands for one token, except
+    where events do not tell their number: there the first event is taken to have one.
+    """
+    more = np.where(found.flags & Flag.UNEVEN, found.output_tokens - 1, found.gaps)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(more > 0, (found.last_s - found.first_s) / more, np.nan)
 
@@ -121,7 +125,7 @@ def longest_gaps(found: Outcomes) -> Floats:
 
 
 def keeps(counted: _Counted, limits: Limits) -> NDArray[np.bool_]:
-    """Whether each request kept all limits that are given. A request of one token has no TPOT, and keeps it."""
+    """Whether each request kept all limits that are given. A request of one event has no TPOT, and keeps it."""
     kept = np.ones(int(counted.chosen.sum()), dtype=bool)
     measured: dict[str, Callable[[], Floats]] = {
         "ttft_s": lambda: counted.first_s - counted.scheduled_s,
@@ -146,11 +150,11 @@ def _latencies(counted: _Counted, well: NDArray[np.bool_]) -> dict[str, dict[str
     def of(values: Floats) -> dict[str, Figure]:
         return intervals.percentiles(np.where(timed_out, np.inf, values)[seen], censored)
 
-    several = well & (counted.output_tokens > 1)
+    per_token = tpot(counted)[well]
     return {
         "ttft_s": of(counted.first_s - counted.scheduled_s),
         "itl_s": intervals.percentiles(_gaps(counted)),
-        "tpot_s": intervals.percentiles(tpot(counted)[several]),
+        "tpot_s": intervals.percentiles(per_token[~np.isnan(per_token)]),
         "e2e_s": of(counted.last_s - counted.scheduled_s),
     }
 

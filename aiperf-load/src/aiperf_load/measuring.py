@@ -18,7 +18,7 @@ from aiperf_load.client import Client
 from aiperf_load.outcomes import MEANINGS, Kind, Outcomes, Reply
 from aiperf_load.processes import generate
 from aiperf_load.records import LoadResult, Point
-from aiperf_load.spec import Arrivals, LoadSpec, check
+from aiperf_load.spec import Arrivals, LoadSpec, asked_url, check
 
 TRIED = 10.0  # seconds for the first request
 
@@ -29,10 +29,11 @@ def try_server(spec: LoadSpec) -> None:
     if kind is Kind.OK:
         return
     status = f" (HTTP {reply.status})" if reply.status not in (0, 200) else ""
+    message = f" The server's answer: '{reply.message}'." if reply.message else ""
     raise AiperfError(
-        f"'{spec.server.url}' was tried with one request, and nothing was measured: {MEANINGS[kind]}{status}. Accepted "
-        f"is a stream of {reply.asked_tokens} tokens from {spec.server.endpoint} in the form of OpenAI's API, with "
-        f"usage. {_remedy(kind)}"
+        f"'{asked_url(spec.server)}' was tried with one request, and nothing was measured: {MEANINGS[kind]}{status}."
+        f"{message} Accepted is a stream of {reply.asked_tokens} tokens from {spec.server.endpoint} in the form of "
+        f"OpenAI's API, with usage. {_remedy(kind)}"
     )
 
 
@@ -44,6 +45,11 @@ def _remedy(kind: Kind) -> str:
             return "If the server ends answers by itself, allow that: --natural-stop."
         case Kind.WRONG_COUNT:
             return "Look at the usage that the server sends; --prompt words does not check the length of prompts."
+        case Kind.UNTIMED:
+            return (
+                "Let the server send each token as an event of its own, or tell the number of tokens in each event "
+                "(continuous_usage_stats); or count those of each event by --tokenizer."
+            )
         case Kind.HTTP_OTHER:
             return "Check --model, --endpoint, --vocabulary and --prompt; a key is taken from AIPERF_LOAD_KEY."
         case _:
@@ -86,7 +92,8 @@ class Measuring:
         measured = figures.point(name, spec, started, found, complete=not interrupted)
         self.interrupted |= interrupted
         self._samples[name] = found
-        self._write(points=[*self.result.points, measured])
+        notes = [f"{name}: the first {kind.name}: '{message}'" for kind, message in sorted(found.messages.items())]
+        self._write(points=[*self.result.points, measured], notes=[*self.result.notes, *notes])
         return measured
 
     def finish(self, **changes: Any) -> int:

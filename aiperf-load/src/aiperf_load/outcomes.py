@@ -34,14 +34,15 @@ class Kind(IntEnum):
     INTERRUPTED = 16
     NOT_SENT = 17
     FAILED = 18
+    UNTIMED = 19
 
 
 MEANINGS = {
     Kind.OK: "all tokens arrived",
     Kind.REFUSED: "the connection was refused",
     Kind.TIMEOUT: "no end within the timeout",
-    Kind.CUT: "the connection ended before the stream did",
-    Kind.MALFORMED: "an event was not JSON, or without its fields",
+    Kind.CUT: "the answer ended before the stream did: without [DONE], or a finish_reason and usage",
+    Kind.MALFORMED: "the answer cannot be read: an event was not JSON, or without its fields",
     Kind.EARLY_STOP: "the server stopped before the requested number of tokens",
     Kind.HTTP_429: "HTTP 429: too many requests",
     Kind.HTTP_5XX: "HTTP 500 to 599",
@@ -56,6 +57,7 @@ MEANINGS = {
     Kind.INTERRUPTED: "the run was interrupted while it was in flight",
     Kind.NOT_SENT: "the run was interrupted before it was sent",
     Kind.FAILED: "another tool counted it as failed, for a reason that its result does not tell",
+    Kind.UNTIMED: "the server counts over a tenth more tokens than it sent events, so that their times are not known",
 }
 # Of requests that the run itself ended: they say nothing about the server.
 UNFINISHED = (Kind.INTERRUPTED, Kind.NOT_SENT)
@@ -84,6 +86,7 @@ class Reply:
     first_s, last_s: when the first and the last token arrived.
     done_s: when the stream ended.
     gaps_s: between neighbouring tokens.
+    message: the server's words on why the request did not end well.
     """
 
     number: int
@@ -100,6 +103,7 @@ class Reply:
     status: int = 0
     flags: Flag = field(factory=lambda: Flag(0))
     gaps_s: list[float] = field(factory=list)
+    message: str = ""
 
 
 def _column(dtype: str) -> object:
@@ -111,6 +115,7 @@ class Outcomes:
     """The replies of a point as columns, in the order of arrival. Times are seconds from the start, NaN for none.
 
     gap_s: all gaps between tokens, request after request; `gaps` has their numbers.
+    messages: the first message of each kind; no column.
     """
 
     number: NDArray[np.int64] = _column("int64")  # type: ignore[assignment]
@@ -128,12 +133,13 @@ class Outcomes:
     flags: NDArray[np.uint8] = _column("uint8")  # type: ignore[assignment]
     gaps: NDArray[np.int64] = _column("int64")  # type: ignore[assignment]
     gap_s: NDArray[np.float32] = _column("float32")  # type: ignore[assignment]
+    messages: dict[Kind, str] = field(factory=dict)
 
     def __len__(self) -> int:
         return len(self.number)
 
 
-COLUMNS = {one.name: one.metadata["dtype"] for one in fields(Outcomes)}
+COLUMNS = {one.name: one.metadata["dtype"] for one in fields(Outcomes) if one.metadata}
 _TIMES = ("scheduled_s", "ready_s", "sent_s", "first_s", "last_s", "done_s")
 
 
@@ -146,7 +152,8 @@ def outcomes(replies: list[Reply], start_s: float) -> Outcomes:
         columns[name] = np.where(columns[name] > 0, columns[name] - start_s, np.nan)
     columns["gaps"] = np.array([len(one.gaps_s) for one in replies], np.int64)
     columns["gap_s"] = np.array([gap for one in replies for gap in one.gaps_s], np.float32)
-    return Outcomes(**columns)
+    messages = {one.kind: one.message for one in reversed(replies) if one.message}
+    return Outcomes(**columns, messages=messages)
 
 
 def to_bytes(points: dict[str, Outcomes]) -> bytes:
@@ -177,8 +184,9 @@ def from_bytes(data: bytes, requests: dict[str, int], where: str) -> dict[str, O
 
 
 def _read(archive: zipfile.ZipFile, point: str, count: int) -> Outcomes:
-    columns = {name: _column_of(archive, f"{point}/{name}", dtype, count) for name, dtype in COLUMNS.items()
-               if name != "gap_s"}  # fmt: skip
+    columns: dict[str, Any] = {
+        name: _column_of(archive, f"{point}/{name}", dtype, count) for name, dtype in COLUMNS.items() if name != "gap_s"
+    }
     gaps = columns["gaps"]
     if (gaps < 0).any():
         raise ValueError(f"{point}/gaps has a negative number")

@@ -18,7 +18,7 @@ LIMITS = ("ttft_s", "tpot_s", "e2e_s", "gap_s")
 class Server:
     """The server under load.
 
-    url: its root, such as `http://127.0.0.1:8000`.
+    url: its root, such as `http://127.0.0.1:8000`, also with `/v1`.
     endpoint: `completions` or `chat`.
     model: the name of the model in requests.
     """
@@ -26,6 +26,11 @@ class Server:
     url: str
     endpoint: str = "completions"
     model: str = "default"
+
+
+def asked_url(server: Server) -> str:
+    """The URL of requests."""
+    return server.url.rstrip("/").removesuffix("/v1").rstrip("/") + ENDPOINTS[server.endpoint]
 
 
 @frozen(kw_only=True)

@@ -1,6 +1,7 @@
-"""Server-sent events, cut out of a stream of bytes."""
+"""Server-sent events, cut out of a stream of bytes by the rules of the WHATWG standard."""
 
 MOST_BYTES = 1 << 20  # of an event
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class TooLarge(Exception):
@@ -8,7 +9,9 @@ class TooLarge(Exception):
 
 
 class Events:
-    """The data of the events in the bytes that arrive. A line ends with LF or CR LF; comments are left out.
+    """The data of the events in the bytes that arrive.
+
+    A line ends with LF, CR or CR LF. A byte order mark at the begin, comments and events without data are left out.
 
     The work for a piece grows with the piece alone, whatever came before it, and what is kept of an unfinished event
     is bounded.
@@ -19,17 +22,24 @@ class Events:
         self._rest_bytes = 0
         self._data: list[bytes] = []  # lines of an event that has not ended
         self._data_bytes = 0
+        self._begun = self._after_cr = False
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The events that end in this piece. Raises `TooLarge`."""
-        lines = piece.split(b"\n")
-        last = lines.pop()
         found: list[bytes] = []
+        if not piece:
+            return found
+        # The CR before has ended the line already: no event waits for its LF.
+        lines = piece.removeprefix(b"\n").splitlines() if self._after_cr else piece.splitlines()
+        self._after_cr = piece.endswith(b"\r")
+        last = b"" if piece.endswith((b"\r", b"\n")) else lines.pop()
         for line in lines:
             if self._rest:
                 line = b"".join((*self._rest, line))
                 self._rest, self._rest_bytes = [], 0
-            self._take(line.removesuffix(b"\r"), found)
+            if not self._begun:
+                line, self._begun = line.removeprefix(BYTE_ORDER_MARK), True
+            self._take(line, found)
         if last:
             self._rest.append(last)
             self._rest_bytes += len(last)
@@ -38,11 +48,14 @@ class Events:
         return found
 
     def _take(self, line: bytes, found: list[bytes]) -> None:
-        if line.startswith(b"data:"):
-            self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            self._data.append(value.removeprefix(b" "))
             self._data_bytes += len(line) + 1
             if self._data_bytes > MOST_BYTES:
                 raise TooLarge
         elif not line and self._data:
-            found.append(b"\n".join(self._data))
+            data = b"\n".join(self._data)
+            if data.strip():
+                found.append(data)
             self._data, self._data_bytes = [], 0
