@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import ctypes
 import multiprocessing
+import os
+import signal
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
@@ -11,6 +14,8 @@ from aiperf_load.arrivals import Plan
 from aiperf_load.generator import Generator, Progress, soon
 from aiperf_load.outcomes import Outcomes, Reply, outcomes
 from aiperf_load.spec import LoadSpec
+
+_PR_SET_PDEATHSIG = 1
 
 
 def generate(spec: LoadSpec, plan: Plan, progress: Progress | None = None) -> tuple[Outcomes, bool]:
@@ -39,7 +44,9 @@ def _divided(spec: LoadSpec, plan: Plan, start_s: float) -> tuple[list[Reply], b
     count = spec.rules.processes
     pipes = [fresh.Pipe(duplex=False) for _ in range(count)]
     children = [
-        fresh.Process(target=_child, args=(send, spec, plan, range(index, len(plan), count), start_s), daemon=True)
+        fresh.Process(
+            target=_child, args=(os.getpid(), send, spec, plan, range(index, len(plan), count), start_s), daemon=True
+        )
         for index, (_, send) in enumerate(pipes)
     ]
     for child, (_, send) in zip(children, pipes, strict=True):
@@ -74,8 +81,12 @@ def _received(receive: Connection) -> tuple[list[Reply], bool]:
         return found
 
 
-def _child(send: Connection, spec: LoadSpec, plan: Plan, members: Sequence[int], start_s: float) -> None:
+def _child(parent: int, send: Connection, spec: LoadSpec, plan: Plan, members: Sequence[int], start_s: float) -> None:
     assert isinstance(members, range)
+    # A run that is killed leaves nothing that goes on to load the server.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        return
     with contextlib.closing(send):
         try:
             send.send(asyncio.run(_sent(spec, plan, members, start_s)))
