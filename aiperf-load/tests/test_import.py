@@ -115,6 +115,32 @@ def test_vllm_without_a_rate_is_a_closed_loop_of_its_cap(imports):
     assert (one.spec.arrivals, one.spec.rules.cap) == (Arrivals(kind="closed", clients=8), 8)
 
 
+def test_goodput_is_read_under_the_key_of_old_versions(imports):
+    _, out = imports("vllm", {("request_goodput:" if key == "request_goodput" else key): VLLM[key] for key in VLLM})
+    assert points(out)[0].goodput_per_s == Figure(value=18.0)
+
+
+@pytest.mark.parametrize(("tool", "place", "keys"), [
+    ("vllm", (), ("median_tpot_ms", "mean_e2el_ms")),
+    ("guidellm", ("benchmarks", 0, "metrics", "inter_token_latency_ms", "successful", "percentiles"), ("p50",)),
+    ("aiperf", ("inter_token_latency",), ("p50",)),
+])  # fmt: skip
+def test_a_time_below_0_is_left_out_and_the_rest_read(imports, tool, place, keys):
+    changed = copy.deepcopy(FILES[tool])
+    within = changed
+    for step in place:
+        within = within[step]
+    within |= dict.fromkeys(keys, -0.0001)
+    done, out = imports(tool, changed)
+    assert done.code == 0, done.err
+    (one,) = points(out)
+    origin = {"vllm": "vllm bench serve", "guidellm": "GuideLLM", "aiperf": "NVIDIA aiperf"}[tool]
+    assert one.latencies["tpot_s"]["p50"] == Figure(reason=f"{origin} tells -0.0001 ms, which is no time")
+    assert one.user_tokens_per_s == Figure(reason=f"{origin} tells -0.0001 ms, which is no time")
+    assert one.latencies["ttft_s"]["p50"].value == 0.06
+    assert one.residence_s is None or tool != "vllm"
+
+
 def test_a_cap_of_vllm_is_told(imports):
     _, out = imports("vllm", VLLM | {"max_concurrency": 8, "burstiness": 0.5})
     (one,) = points(out)
@@ -164,6 +190,19 @@ def test_strategies_of_guidellm(imports, strategy, arrivals):
     assert (one.spec.arrivals, one.spec.rules.duration_s) == (arrivals, 40.0)
 
 
+def test_a_benchmark_of_guidellm_with_another_strategy_is_left_out_with_a_note(imports):
+    replayed = copy.deepcopy(GUIDELLM["benchmarks"][0])
+    replayed["config"]["strategy"] = {"type_": "trace", "file": "t.jsonl"}
+    done, out = imports("guidellm", {"benchmarks": [replayed, *GUIDELLM["benchmarks"]]})
+    assert done.code == 0, done.err
+    assert [one.spec.arrivals.kind for one in points(out)] == ["poisson"]
+    note = (
+        f"benchmarks[0] of '{out.parent}/guidellm0.json' is left out: its strategy is 'trace'; read are constant, "
+        "poisson, synchronous, concurrent, throughput"
+    )
+    assert note in keeping.read(Bundle.open(out).document("load", "server")).notes
+
+
 def test_a_result_of_nvidia(imports):
     done, out = imports("aiperf", NVIDIA)
     assert done.code == 0, done.err
@@ -203,6 +242,14 @@ END = "Name the file that the tool wrote, and the tool with --from."
                      + END),
     ("guidellm", VLLM, "'{file}' is no result of GuideLLM: benchmarks is missing; accepted is a list of objects, at "
                        "least one. " + END),
+    ("guidellm", {"benchmarks": [{"type_": "generative_benchmark", "args": {"strategy": {}}, "run_stats": {}}]},
+     "'{file}': benchmarks[0] has no config, as in results of GuideLLM 0.3 and older. Read are those of 0.4 and newer; "
+     "measure again with one of these."),
+    ("guidellm", {"benchmarks": [{"config": {"strategy": {"type_": "trace"}}, "metrics": {"request_totals": {}}}]},
+     "'{file}' is no result of GuideLLM: benchmarks[0].config.strategy.type_ is 'trace'; accepted is constant, poisson, "
+     "synchronous, concurrent, throughput. " + END),
+    ("vllm", VLLM | {"p99_ttft_ms": -1e300}, "'{file}' is no result of vllm bench serve: p99_ttft_ms is -1e+300; accepted "
+                                             "is a number from 0. " + END),
     ("aiperf", GUIDELLM, "'{file}' is no result of NVIDIA aiperf: request_count is missing; accepted is an object. "
                          + END),
     ("vllm", VLLM | {"completed": 1.5}, "'{file}' is no result of vllm bench serve: completed is 1.5; accepted is a "

@@ -24,6 +24,7 @@ def imported(tool: str, files: list[Path]) -> LoadResult:
     if tool not in TOOLS:
         raise UsageError(f"--from takes {', '.join(TOOLS)}; got {tool!r}.")
     found: list[Summary] = []
+    left_out: list[str] = []
     sources: dict[str, str] = {}
     for file in files:
         sha256, whole = documents(file, ORIGINS[tool])
@@ -32,11 +33,17 @@ def imported(tool: str, files: list[Path]) -> LoadResult:
         sources[str(file)] = sha256
         for document in whole:
             found += TOOLS[tool](document)
+            left_out += guidellm.notes(document) if tool == "guidellm" else []
     told = [f"'{file}' has the SHA-256 {sha256}" for file, sha256 in sources.items()]
     return LoadResult(
         mode="import",
         origin=ORIGINS[tool],
         points=[point(f"p{number:03d}", one, ORIGINS[tool]) for number, one in enumerate(found)],
         complete=True,
-        notes=[*NOTES[tool], "the manifest describes the machine of the import, not that of the measurement", *told],
+        notes=[
+            *NOTES[tool],
+            *left_out,
+            "the manifest describes the machine of the import, not that of the measurement",
+            *told,
+        ],
     )

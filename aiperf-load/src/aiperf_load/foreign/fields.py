@@ -45,6 +45,13 @@ class Fields:
             raise self.wrong(key, "a number from 0")
         return float(value)
 
+    def time(self, key: str) -> float:
+        """A time in the tool's unit. Tools also write some below 0, which become no figures."""
+        value = self.content.get(key)
+        if isinstance(value, int | float) and -MOST_NUMBER <= value < 0:
+            return float(value)
+        return self.number(key)
+
     def optional(self, key: str) -> float | None:
         """A number from 0, or None where it is null or missing."""
         return None if self.content.get(key) is None else self.number(key)

@@ -1,5 +1,6 @@
 """The `benchmarks.json` of GuideLLM: one load for each of its benchmarks."""
 
+from aiperf_core.errors import UsageError
 from aiperf_load.foreign.fields import Fields
 from aiperf_load.foreign.points import Summary
 from aiperf_load.intervals import PERCENTILES
@@ -15,9 +16,39 @@ _LATENCIES = {"ttft_s": ("time_to_first_token_ms", 1e-3), "tpot_s": ("inter_toke
 _PERCENTILES = {name: name.replace(".", "") for name in PERCENTILES}
 
 
+_STRATEGIES = ("constant", "poisson", "synchronous", "concurrent", "throughput")
+
+
 def summaries(file: Fields) -> list[Summary]:
     """The loads of a document. Raises UsageError for a value that it cannot have."""
-    return [_summary(one) for one in file.each("benchmarks")]
+    left_out = _left_out(file)
+    return [_summary(one) for one in file.each("benchmarks") if one.place not in left_out]
+
+
+def notes(file: Fields) -> list[str]:
+    """The benchmarks of a document that are left out."""
+    return [
+        f"{place} of '{file.file}' is left out: its strategy is '{kind}'; read are {', '.join(_STRATEGIES)}"
+        for place, kind in _left_out(file).items()
+    ]
+
+
+def _left_out(file: Fields) -> dict[str, str]:
+    """The places of benchmarks whose strategy is not known, where others are. Raises UsageError for an old file."""
+    kinds = {}
+    for one in file.each("benchmarks"):
+        if not one.has("config"):
+            raise UsageError(
+                f"'{file.file}': {one.place} has no config, as in results of GuideLLM 0.3 and older. Read are those of "
+                "0.4 and newer; measure again with one of these."
+            )
+        kinds[one.place] = _kind(one.within("config").within("strategy"))
+    unknown = {place: kind for place, kind in kinds.items() if kind not in _STRATEGIES}
+    return unknown if len(unknown) < len(kinds) else {}
+
+
+def _kind(strategy: Fields) -> str:
+    return strategy.text("type_") or strategy.text("kind")
 
 
 def _summary(one: Fields) -> Summary:
@@ -42,7 +73,7 @@ def _summary(one: Fields) -> Summary:
         output_tokens_per_s=_mean(metrics, "output_tokens_per_second"),
         input_tokens_per_s=_mean(metrics, "prompt_tokens_per_second"),
         in_flight=_mean(metrics, "request_concurrency"),
-        residence_s=residence.optional("mean"),
+        residence_s=residence.time("mean") if residence.has("mean") else None,
     )
 
 
@@ -68,13 +99,13 @@ def _range(metrics: Fields, key: str) -> tuple[int, int]:
 
 def _percentiles(metrics: Fields, key: str, unit_s: float) -> dict[str, float]:
     values = metrics.within(key).within("successful").within("percentiles")
-    return {name: values.number(theirs) * unit_s for name, theirs in _PERCENTILES.items() if values.has(theirs)}
+    return {name: values.time(theirs) * unit_s for name, theirs in _PERCENTILES.items() if values.has(theirs)}
 
 
 def _arrivals(strategy: Fields) -> tuple[Arrivals, int | None]:
     """The arrivals of a strategy, and its cap on the requests in flight."""
     cap = strategy.whole("max_concurrency") if strategy.has("max_concurrency") else None
-    match strategy.text("type_") or strategy.text("kind"):
+    match _kind(strategy):
         case "constant" | "poisson" as kind:
             return Arrivals(kind=kind, rate_per_s=strategy.above_zero("rate")), cap
         case "synchronous":
@@ -85,4 +116,4 @@ def _arrivals(strategy: Fields) -> tuple[Arrivals, int | None]:
             return Arrivals(kind="at-once"), cap
         case _:
             key = "type_" if strategy.has("type_") else "kind"
-            raise strategy.wrong(key, "constant, poisson, synchronous, concurrent or throughput")
+            raise strategy.wrong(key, ", ".join(_STRATEGIES))

@@ -21,7 +21,7 @@ def summaries(file: Fields) -> list[Summary]:
     duration_s = _duration(file, ok)
     inputs = _average(file, "input_sequence_length", needed=False)
     arrivals, cap = _arrivals(file)
-    mean = file.within("request_latency").number("avg") * _unit(file.within("request_latency"))
+    latency = file.within("request_latency")
     output = _average(file, "output_token_throughput")
     assert output is not None
     return [
@@ -39,7 +39,7 @@ def summaries(file: Fields) -> list[Summary]:
             output_tokens_per_s=output,
             input_tokens_per_s=None if inputs is None else inputs * ok / duration_s,
             goodput_per_s=_average(file, "goodput", needed=False),
-            residence_s=mean,
+            residence_s=latency.time("avg") * _unit(latency),
             reasons=["the run was cancelled"] if file.content.get("was_cancelled") is True else [],
         )
     ]
@@ -71,7 +71,7 @@ def _unit(values: Fields) -> float:
 def _percentiles(file: Fields, key: str) -> dict[str, float]:
     values = file.within(key)
     unit_s = _unit(values)
-    return {name: values.number(name) * unit_s for name in PERCENTILES if values.has(name)}
+    return {name: values.time(name) * unit_s for name in PERCENTILES if values.has(name)}
 
 
 def _range(file: Fields, key: str) -> tuple[int, int]:

@@ -18,7 +18,8 @@ class Summary:
     url, model, started: empty where it does not tell.
     input_tokens, output_tokens: the smallest and the largest of a request; 0 where it does not tell.
     ok, failed, interrupted: the numbers of requests.
-    latencies: percentiles by the names of `PERCENTILES`, of `ttft_s`, `itl_s`, `tpot_s` and `e2e_s`.
+    latencies: percentiles by the names of `PERCENTILES`, of `ttft_s`, `itl_s`, `tpot_s` and `e2e_s`. Times below 0,
+        which some tools compute, become no figures.
     """
 
     url: str = ""
@@ -77,7 +78,7 @@ def point(name: str, told: Summary, tool: str) -> Point:
         output_tokens_per_s=told.output_tokens_per_s,
         user_tokens_per_s=Figure(value=1 / median.value) if median.value else Figure(reason=median.reason),
         in_flight=told.in_flight,
-        residence_s=told.residence_s,
+        residence_s=None if (told.residence_s or 0.0) < 0 else told.residence_s,
     )
 
 
@@ -87,6 +88,8 @@ def _figures(values: Mapping[str, float], count: int, tool: str) -> dict[str, Fi
     for name, share in PERCENTILES.items():
         if name not in values:
             found[name] = Figure(reason=f"{tool} tells none")
+        elif values[name] < 0:
+            found[name] = Figure(reason=f"{tool} tells {values[name] * 1e3:g} ms, which is no time")
         elif count * (1 - share) < BEYOND - 1e-9:
             found[name] = Figure(reason=f"needs {requests_for(share):,} requests, {count:,} were counted")
         else:

@@ -39,8 +39,9 @@ def summaries(file: Fields) -> list[Summary]:
             latencies=latencies,
             output_tokens_per_s=file.number("output_throughput"),
             input_tokens_per_s=file.number("total_input_tokens") / duration_s,
-            goodput_per_s=file.optional("request_goodput"),
-            residence_s=None if (mean := file.optional("mean_e2el_ms")) is None else mean / 1000,
+            # Older versions wrote its key with a colon.
+            goodput_per_s=file.optional("request_goodput:" if file.has("request_goodput:") else "request_goodput"),
+            residence_s=file.time("mean_e2el_ms") / 1000 if file.has("mean_e2el_ms") else None,
             reasons=reasons,
         )
     ]
@@ -53,7 +54,7 @@ def _percentiles(file: Fields, metric: str) -> dict[str, float]:
         if name == "p50" and not file.has(key):
             key = f"median_{metric}_ms"
         if file.has(key):
-            found[name] = file.number(key) / 1000
+            found[name] = file.time(key) / 1000
     return found
 
 
