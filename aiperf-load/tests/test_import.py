@@ -120,6 +120,16 @@ def test_goodput_is_read_under_the_key_of_old_versions(imports):
     assert points(out)[0].goodput_per_s == Figure(value=18.0)
 
 
+def test_a_result_of_sglang_is_read_as_its_ancestor_s(imports):
+    theirs = {key.replace("e2el", "e2e_latency"): VLLM[key] for key in VLLM if key not in ("failed", "num_prompts")}
+    _, out = imports("vllm", theirs)
+    (one,) = points(out)
+    assert one.latencies["e2e_s"]["p50"].value == 0.69
+    assert (one.outcomes, one.reasons[1:]) == (
+        {"OK": 1000}, ["the file does not tell how many requests failed; none is assumed"],
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(("tool", "place", "keys"), [
     ("vllm", (), ("median_tpot_ms", "mean_e2el_ms")),
     ("guidellm", ("benchmarks", 0, "metrics", "inter_token_latency_ms", "successful", "percentiles"), ("p50",)),

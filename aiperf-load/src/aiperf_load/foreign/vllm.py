@@ -12,17 +12,21 @@ NOTES = [
     "latency",
     "the duration of vllm bench serve lasts until the last answer, so that its rates are below those of the arrivals",
 ]
-_LATENCIES = {"ttft_s": "ttft", "itl_s": "itl", "tpot_s": "tpot", "e2e_s": "e2el"}
+# SGLang's bench_serving, which descends from this tool, has another name for the last.
+_LATENCIES = {"ttft_s": ("ttft",), "itl_s": ("itl",), "tpot_s": ("tpot",), "e2e_s": ("e2el", "e2e_latency")}
 
 
 def summaries(file: Fields) -> list[Summary]:
     """The load of a document. Raises UsageError for a value that it cannot have."""
     duration_s, ok = file.above_zero("duration"), file.whole("completed")
     cap = file.whole("max_concurrency") if file.has("max_concurrency") else None
-    # Older versions tell no failed requests, but those that were asked for.
-    failed = file.whole("failed") if file.has("failed") else max(0, file.whole("num_prompts") - ok)
-    latencies = {name: _percentiles(file, metric) for name, metric in _LATENCIES.items()}
+    # Older versions tell no failed requests, but those that were asked for; SGLang's tells neither.
+    asked = file.whole("num_prompts") if file.has("num_prompts") else ok
+    failed = file.whole("failed") if file.has("failed") else max(0, asked - ok)
+    latencies = {name: _percentiles(file, metrics) for name, metrics in _LATENCIES.items()}
     reasons = []
+    if not file.has("failed") and not file.has("num_prompts"):
+        reasons.append("the file does not tell how many requests failed; none is assumed")
     if cap is not None and file.content.get("request_rate") != "inf":
         reasons.append(f"at most {cap} requests in flight; the wait for a place is in no latency")
     return [
@@ -47,14 +51,13 @@ def summaries(file: Fields) -> list[Summary]:
     ]
 
 
-def _percentiles(file: Fields, metric: str) -> dict[str, float]:
-    found = {}
+def _percentiles(file: Fields, metrics: tuple[str, ...]) -> dict[str, float]:
+    found: dict[str, float] = {}
     for name in PERCENTILES:
-        key = f"{name}_{metric}_ms"
-        if name == "p50" and not file.has(key):
-            key = f"median_{metric}_ms"
-        if file.has(key):
-            found[name] = file.time(key) / 1000
+        for metric in metrics:
+            for key in (f"{name}_{metric}_ms", f"median_{metric}_ms" if name == "p50" else ""):
+                if file.has(key):
+                    found.setdefault(name, file.time(key) / 1000)
     return found
 
 
