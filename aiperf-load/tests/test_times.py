@@ -1,13 +1,25 @@
 """The times that a load measures, against what is known. Short versions of `benchmarks/load_generator.py`."""
 
+import json
 import os
 import runpy
 import signal
+import subprocess
+import sys
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
+import numpy as np
+import odd_streams
 import pytest
+
+from aiperf_load import figures
+from aiperf_load.arrivals import plan
+from aiperf_load.outcomes import Kind
+from aiperf_load.processes import generate
+from aiperf_load.spec import Arrivals, LoadSpec, Rules, Server, Workload
 
 pytestmark = pytest.mark.quiet
 
@@ -50,6 +62,30 @@ def test_ten_thousand_events_a_second_leave_the_generator_on_time(despite_stalls
         assert set(found.outcomes) == {"OK"}
         assert found.per_s == pytest.approx(SCRIPT["EVENTS_PER_S"], rel=0.15)
         assert found.lateness_p99_s <= SCRIPT["LATE_S"], found
+
+    despite_stalls(check)
+
+
+@pytest.mark.parametrize("mode", odd_streams.TOKENS)
+def test_the_times_of_an_odd_stream_are_those_at_its_server(despite_stalls, mode):
+    def check():
+        with subprocess.Popen([sys.executable, odd_streams.__file__], stdout=subprocess.PIPE, text=True) as server:
+            try:
+                url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
+                spec = LoadSpec(
+                    server=Server(url=f"{url}/{mode}", endpoint="chat"),
+                    workload=Workload(input_low=8, input_high=8, output_low=16, output_high=16, prompt="words"),
+                    arrivals=Arrivals(rate_per_s=15.0), rules=Rules(duration_s=2.0, warmup_s=0.0),
+                )  # fmt: skip
+                found, _ = generate(spec, plan(spec))
+                with urllib.request.urlopen(f"{url}/times") as answer:
+                    there = np.array(json.load(answer))
+            finally:
+                server.kill()
+        assert set(found.kind.tolist()) == {Kind.OK}
+        here = np.column_stack((found.first_s - found.sent_s, figures.tpot(found)))
+        assert here.shape == there.shape
+        assert np.median(here, axis=0) == pytest.approx(np.median(there, axis=0), abs=1e-3)
 
     despite_stalls(check)
 
