@@ -146,7 +146,7 @@ IN_STREAM, TYPE = "the server sent an error in the stream", "the answer was no s
      "the answer cannot be read: an event was not JSON, or without its fields. The server's answer: "
      "'Internal Server Error'", LOG),
     (chunked(token() + usage() + DONE),
-     "over a tenth of the tokens that the server counts came in no event of their own, so that times are not known",
+     "more than a tenth of the tokens by the server's usage had no event that tells their time",
      "Let the server send each token as an event of its own, or tell the number of tokens in each event "
      "(continuous_usage_stats); or count those of each event by --tokenizer."),
 ], ids=range(11))  # fmt: skip

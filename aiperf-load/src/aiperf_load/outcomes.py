@@ -57,7 +57,7 @@ MEANINGS = {
     Kind.INTERRUPTED: "the run was interrupted while it was in flight",
     Kind.NOT_SENT: "the run was interrupted before it was sent",
     Kind.FAILED: "another tool counted it as failed, for a reason that its result does not tell",
-    Kind.UNTIMED: "over a tenth of the tokens that the server counts came in no event of their own, so that times are not known",
+    Kind.UNTIMED: "more than a tenth of the tokens by the server's usage had no event that tells their time",
 }
 # Of requests that the run itself ended: they say nothing about the server.
 UNFINISHED = (Kind.INTERRUPTED, Kind.NOT_SENT)
