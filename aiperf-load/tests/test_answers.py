@@ -142,6 +142,7 @@ IN_STREAM, TYPE = "the server sent an error in the stream", "the answer was no s
      f"{IN_STREAM}. The server's answer: 'out of'", LOG),
     (chunked(event({"object": "error", "message": "overloaded", "code": 503})),
      f"{IN_STREAM}. The server's answer: 'overloaded'", LOG),
+    (chunked(b'event: error\ndata: {"message": "it broke"}\n\n'), f"{IN_STREAM}. The server's answer: 'it broke'", LOG),
     (chunked(b"data: Internal Server Error\n\n"),
      "the answer cannot be read: an event was not JSON, or without its fields. The server's answer: "
      "'Internal Server Error'", LOG),
@@ -149,7 +150,7 @@ IN_STREAM, TYPE = "the server sent an error in the stream", "the answer was no s
      "more than a tenth of the tokens by the server's usage had no event that tells their time",
      "Let the server send each token as an event of its own, or tell the number of tokens in each event "
      "(continuous_usage_stats); or count those of each event by --tokenizer."),
-], ids=range(11))  # fmt: skip
+], ids=range(12))  # fmt: skip
 def test_the_message_has_the_url_and_the_words_of_the_server(serve, monkeypatch, answer, message, remedy):
     monkeypatch.setenv("AIPERF_LOAD_KEY", "sk-hidden")
     url, _ = serve(answer)

@@ -1,6 +1,7 @@
 """The tokens of an answer: every event of a token is timed, and counts that cannot be true end in one outcome."""
 
 import json
+import time
 import tracemalloc
 
 import numpy as np
@@ -135,7 +136,7 @@ def test_usage_without_a_count_in_between_changes_nothing(between, empty):
     lambda n: counted(text(" t"), n + 1) if n % 4 == 3 else text(" t"), lambda n: (text(" t"), usage(n + 1)),
     lambda n: counted(text("" if n % 2 else " t"), n), lambda n: text(" t") | {"error": None},
     lambda n: text(" t") | {"error": {}}, lambda n: text(" t") | {"error": {"code": None, "message": None}},
-    lambda n: ({"choices": []}, {"choices": None}, text(" t")),
+    lambda n: ({"choices": []}, {"choices": None}, {}, {"type": "ping"}, text(" t")),
 ], ids=range(10))  # fmt: skip
 def test_running_counts_and_empty_errors_leave_the_times(running):
     assert is_true(answer([running(number) for number in range(COUNT)]))
@@ -211,6 +212,14 @@ def test_an_absurd_count_is_one_outcome_and_costs_nothing(name, value):
     found = outcomes([reply], 1.0)
     assert found.output_tokens[0] <= COUNT
     assert found.gaps[0] <= COUNT
+
+
+def test_counts_that_lag_take_linear_time():
+    tokens = [counted(text(" t"), number) for number in range(20_000)]
+    begin_s = time.process_time()
+    assert answer(tokens, (usage(20_000),), asked=20_000).kind is Kind.OK
+    # To look at all events before for each would take minutes.
+    assert time.process_time() - begin_s < 5
 
 
 def test_counts_that_contradict_the_events_are_wrong():

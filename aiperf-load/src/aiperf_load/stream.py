@@ -62,6 +62,7 @@ class Stream:
         self._events: list[_Event] = []
         self._settled = self._total = 0  # events whose tokens are known, and the tokens up to there
         self._untimed = 0  # tokens beyond one for each event, where no event tells its number
+        self._unclear = 0  # counts in between by which nothing could be settled
         self._told: int | None = None
         self._prompt: int | None = None
         self._reason = False
@@ -81,15 +82,15 @@ class Stream:
                 raise Ended(Kind.SERVER_ERROR, text)
             usage = content.get("usage") or {}
             told = self._usage(usage)
-            choices = ((content.get("choices") if usage else content["choices"]) or [])[:1]
+            choices = (content.get("choices") or [])[:1]
             for choice in choices:
                 self._choice(choice, told, at_s)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise Ended(Kind.MALFORMED, text) from None
         if told is not None:
             self._told = told
-            if told > self._total:
-                self._settle(told, own=bool(choices))
+            if told > self._total and self._unclear < MORE_EVENTS:
+                self._unclear += not self._settle(told, own=bool(choices))
         self._taken += 1
         if self._taken > self._most:
             raise Ended(Kind.ENDLESS)
@@ -107,9 +108,10 @@ class Stream:
         return _whole(usage, "completion_tokens", self.reply.asked_tokens)
 
     def _choice(self, choice: dict[str, Any], told: int | None, at_s: float) -> None:
-        if not any(part in choice for part in _PARTS):
+        parts = [choice[part] for part in _PARTS if part in choice]
+        if not parts:
             raise KeyError(_PARTS)
-        text = _text([choice.get(part) for part in _PARTS])
+        text = _text(parts)
         ids = choice.get("token_ids")
         tokens = len(ids) if isinstance(ids, list) else 0
         reason = bool(choice.get("finish_reason"))
@@ -132,11 +134,14 @@ class Stream:
         events = self._events[self._settled :]
         unknown = [one for one in events if not one.tokens]
         left = total - self._total - sum(one.tokens for one in events)
-        plain = [one for one in unknown if not one.role]
-        forms = [unknown, plain, [one for one in plain if not one.end]]
-        if self.done:  # before, the number may be that of the event before
-            forms.append([one for one in plain if one.text])
-        chosen = next((form for form in forms if len(form) == left), None)
+        plain, chosen = [one for one in unknown if not one.role], None
+        if left == len(unknown):
+            chosen = unknown
+        elif left <= len(plain):
+            forms = [plain, [one for one in plain if not one.end]]
+            if self.done:  # before, the number may be that of the event before
+                forms.append([one for one in plain if one.text])
+            chosen = next((form for form in forms if len(form) == left), None)
         if chosen is not None:
             for one in chosen:
                 one.tokens = 1
@@ -183,14 +188,15 @@ class Stream:
         """Write the times of the tokens that arrived into the reply."""
         reply, begun = self.reply, False
         for index, one in enumerate(self._events):
-            open_ = index >= self._settled and not one.role
-            tokens = one.tokens or int(open_)
-            if begun and tokens:
+            # Of a request that did not end well, those that are open count as one token each.
+            tokens = one.tokens or int(index >= self._settled and not one.role)
+            if not tokens:
+                continue
+            if begun:
                 reply.gaps_s += [(one.at_s - reply.last_s) / tokens] * tokens
-            elif tokens:
+            else:
                 reply.first_s, begun = one.at_s, True
-            if tokens:
-                reply.last_s = one.at_s
+            reply.last_s = one.at_s
 
 
 def _whole(usage: dict[str, Any], name: str, most: int) -> int | None:
@@ -215,5 +221,9 @@ def _text(part: Any) -> str:
 
 
 def _is_error(content: dict[str, Any]) -> bool:
+    """Whether an event tells of an error: in its field, or with its words in place of choices."""
     error = content.get("error")
-    return bool(any(error.values()) if isinstance(error, dict) else error) or content.get("object") == "error"
+    if isinstance(error, dict):
+        error = any(error.values())
+    words = content.get("message") or content.get("detail")
+    return bool(error) or ("choices" not in content and isinstance(words, str))
