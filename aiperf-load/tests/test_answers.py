@@ -146,11 +146,15 @@ IN_STREAM, TYPE = "the server sent an error in the stream", "the answer was no s
     (chunked(b"data: Internal Server Error\n\n"),
      "the answer cannot be read: an event was not JSON, or without its fields. The server's answer: "
      "'Internal Server Error'", LOG),
+    (chunked(token() + usage(300_000_000)),
+     "the server's usage disagrees with the tokens that were asked, sent or counted. The server's answer: "
+     "'completion_tokens: 300000000'",
+     "Look at the usage that the server sends; --prompt words does not check the length of prompts."),
     (chunked(token() + usage() + DONE),
      "more than a tenth of the tokens by the server's usage had no event that tells their time",
      "Let the server send each token as an event of its own, or tell the number of tokens in each event "
      "(continuous_usage_stats); or count those of each event by --tokenizer."),
-], ids=range(12))  # fmt: skip
+], ids=range(13))  # fmt: skip
 def test_the_message_has_the_url_and_the_words_of_the_server(serve, monkeypatch, answer, message, remedy):
     monkeypatch.setenv("AIPERF_LOAD_KEY", "sk-hidden")
     url, _ = serve(answer)

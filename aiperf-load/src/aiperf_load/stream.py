@@ -205,7 +205,7 @@ def _whole(usage: dict[str, Any], name: str, most: int) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most or value % 1:
-        raise Ended(Kind.WRONG_COUNT)
+        raise Ended(Kind.WRONG_COUNT, f"{name}: {value}")
     return int(value)
 
 
