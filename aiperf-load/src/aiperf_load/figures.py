@@ -107,10 +107,9 @@ def _kinds(kind: NDArray[np.uint8]) -> dict[str, int]:
 
 
 def tpot(found: Any) -> Floats:
-    """The mean time of a token after the first event: (E2E - TTFT) / (n - n of that event); NaN where none follows it.
+    """The mean time of a token after the first event; NaN where none follows it.
 
-    The first event has one token, but where a server sends several in an event. Each gap stands for one token, except
-    where events do not tell their number: there the first event is taken to have one.
+    Each gap stands for a token. Where events do not tell how many tokens they have, the first is taken to have one.
     """
     more = np.where(found.flags & Flag.UNEVEN, found.output_tokens - 1, found.gaps)
     with np.errstate(divide="ignore", invalid="ignore"):
