@@ -4,23 +4,30 @@ import fcntl
 import importlib.util
 import json
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
+import psutil
 import pytest
 from attrs import evolve
 from click.testing import CliRunner
 
-from aiperf_analysis.ci import bisect, fit, running
+from aiperf_analysis.ci import fit, running
 from aiperf_analysis.ci.suite import Gate, Suite
 from aiperf_analysis.cli.ci import ci
 from aiperf_core.devices import fitness
 from aiperf_core.devices.fitness import Busy
 from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.harness.processes.parent import end_with_parent
 
 spec = importlib.util.spec_from_file_location("history_bundles_ci", Path(__file__).with_name("history_bundles.py"))
 assert spec is not None and spec.loader is not None  # noqa: PT018
@@ -250,11 +257,119 @@ def test_a_killed_run_leaves_no_lock(place, tmp_path):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_a_lock_that_is_a_link_is_not_followed(place, tmp_path):
-    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(fitness.NotFitError, match="cannot open the lock"), fitness.lock(0):
+UNUSABLE = "Remove it if no run goes on, or name another place for all users of this machine: AIPERF_CI_LOCK=PATH"
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda path: path.symlink_to(path.parent / "elsewhere"), "Too many levels of symbolic links"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
+        (os.mkfifo, "Not a regular file"),
+        (Path.mkdir, "Is a directory"),
+    ],
+)
+def test_a_lock_that_is_no_file_is_refused(place, tmp_path, make, reason):
+    make(tmp_path / "lock")
+    with pytest.raises(fitness.NotFitError) as raised, fitness.lock(0):
         pass
+    assert str(raised.value) == f"cannot open the lock '{tmp_path}/lock': {reason}. {UNUSABLE}"
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("path", ["none/lock", "lock/lock", "/dev/full", "/proc/version", "a" * 300])
+def test_a_lock_elsewhere_is_refused(place, tmp_path, monkeypatch, path):
+    (tmp_path / "lock").touch()
+    monkeypatch.setenv(fitness.LOCK_VARIABLE, path)
+    with pytest.raises(fitness.NotFitError, match=r"^cannot (open|write) the lock '"), fitness.lock(0):
+        pass
+
+
+def test_a_lock_on_a_full_disk_is_refused_and_left(place, tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.raises(fitness.NotFitError) as raised, fitness.lock(0):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert str(raised.value) == f"cannot write the lock '{tmp_path}/lock': File too large. {UNUSABLE}"
+    with fitness.lock(0):
+        pass
+
+
+@pytest.fixture
+def measuring(place, tmp_path):
+    """Starts `running._run` under the lock, with lines of Python in place of `aiperf run`; gives both processes."""
+    started = []
+
+    def start(lines=""):
+        stub = f"import os, time\n{lines}\nopen('pid.new', 'w').write(str(os.getpid()))\nos.rename('pid.new', 'pid')\ntime.sleep(60)"
+        code = (
+            "import sys\nfrom aiperf_analysis.ci import running\nfrom aiperf_analysis.ci.suite import Suite\n"
+            "from aiperf_core.devices.fitness import lock\nrunning._AIPERF = (sys.executable, '-c', sys.argv[1])\n"
+            "with lock(0):\n    running._run(Suite('n', ['practice.*']), ['practice.*'])"
+        )
+        started.append(psutil.Popen([sys.executable, "-c", code, stub]))
+        until((tmp_path / "pid").exists)
+        started.append(psutil.Process(int((tmp_path / "pid").read_text())))
+        return started
+
+    yield start
+    for one in started:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+            one.wait(10)
+
+
+def until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("by", "stopped"), [(signal.SIGKILL, False), (signal.SIGKILL, True), (signal.SIGTERM, False)])
+def test_a_suite_that_is_killed_ends_its_measurement(measuring, by, stopped):
+    suite, run = measuring()
+    if stopped:
+        run.suspend()
+    suite.send_signal(by)
+    suite.wait()
+    until(lambda: not run.is_running())
+    with fitness.lock(5):
+        pass
+
+
+def test_the_lock_holds_until_the_measurement_has_ended(measuring, tmp_path):
+    """One that outlives its suite, which the kernel does not let any other do."""
+    suite, run = measuring("import ctypes; ctypes.CDLL(None).prctl(1, 0)")
+    for sent, ended in ((signal.SIGSTOP, ""), (signal.SIGKILL, ", which has ended: what it started has not")):
+        suite.send_signal(sent)
+        if ended:
+            suite.wait()
+        with pytest.raises(fitness.NotFitError) as raised, fitness.lock(0):
+            pass
+        assert str(raised.value) == (
+            f"another run measures on this machine (process {suite.pid}{ended}, lock '{tmp_path}/lock'); waited 0 s. Try "
+            "again later, or raise busy.wait_s."
+        )
+    run.kill()
+    with fitness.lock(5):
+        pass
+
+
+def test_a_measurement_that_is_killed_leaves_the_lock_to_its_suite(measuring):
+    suite, run = measuring()
+    suite.suspend()
+    run.kill()
+    with pytest.raises(fitness.NotFitError), fitness.lock(0):
+        pass
+
+
+def test_a_child_whose_parent_has_ended_before_ends_too():
+    done = subprocess.run(["sleep", "60"], preexec_fn=partial(end_with_parent, os.getppid()), check=False)
+    assert done.returncode == -signal.SIGKILL
 
 
 def test_another_kind_of_machine_is_refused(place, tmp_path):
@@ -350,29 +465,20 @@ def repository(place, monkeypatch, tmp_path):
     return commits, git
 
 
-def stepwise(git, suite, monkeypatch):
-    """`git bisect run` with the step in this process, since another one has no replaced `aiperf run`."""
-    must = bisect._must
-
-    def replaced(*arguments):
-        if arguments[:2] != ("bisect", "run"):
-            return must(*arguments)
-        file = Path(arguments[arguments.index("bisect-step") + 1])
-        told = ""
-        while "is the first bad commit" not in told:
-            code = bisect.step(file, None, lambda text: None)
-            told = must("bisect", {0: "good", 1: "bad", 125: "skip"}[code])
-        return told
-
-    monkeypatch.setattr(bisect, "_must", replaced)
-
-
 def test_bisect_finds_the_commit(repository, monkeypatch):
     commits, git = repository
-    stepwise(git, None, monkeypatch)
     done = called("bisect", commits[0], commits[-1], "suite.toml")
     assert done.return_value == 0, (done.output, done.exception)
     assert done.stdout == f"the first bad commit: {commits[5]}\n"
+    assert git("symbolic-ref", "--short", "HEAD") == "main"
+
+
+def test_bisect_names_the_commits_that_it_had_to_skip(repository, monkeypatch):
+    commits, git = repository
+    build = f"{sys.executable} -c \"import subprocess; exit(subprocess.check_output(['git', 'rev-parse', 'HEAD'], text=True)[:9] in {{ {', '.join(repr(one[:9]) for one in commits[3:6])} }})\""
+    done = called("bisect", commits[0], commits[-1], "suite.toml", "--build", build)
+    assert done.return_value == 5, (done.output, done.exception)
+    assert all(one in done.stdout for one in commits[3:7])
     assert git("symbolic-ref", "--short", "HEAD") == "main"
 
 

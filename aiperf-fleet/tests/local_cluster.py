@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from aiperf_fleet.machine import end_with_parent
+from aiperf_core.harness.processes.parent import end_child_with_this
 
 
 class LocalCluster:
@@ -80,7 +80,7 @@ class LocalCluster:
                 stderr=log,
                 env=environment,
                 start_new_session=True,
-                preexec_fn=end_with_parent,
+                preexec_fn=end_child_with_this(),
             )
 
     def end(self, name):

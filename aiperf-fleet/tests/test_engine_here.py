@@ -8,6 +8,7 @@ import sys
 import time
 from importlib.metadata import version
 
+import psutil
 import pytest
 from attrs import evolve
 
@@ -23,6 +24,22 @@ from aiperf_fleet.records import Ending
 
 def test_it_keeps_the_contract(tmp_path):
     assert fleet_conformance(lambda folder: Here(folder, {}), tmp_path) == []
+
+
+def test_a_task_ends_with_a_fleet_that_is_killed(tmp_path):
+    """From its first moment on, whatever it is."""
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfrom aiperf_core.fleet import FleetTask\nfrom aiperf_fleet.engines.here import Here\n"
+        "Here(Path('.'), {}).submit(FleetTask(id='a', command=('sleep', '60'), result=Path('r'), time_limit_s=60))\ntime.sleep(60)"
+    )
+    fleet = psutil.Popen([sys.executable, "-c", code], cwd=tmp_path)
+    while not (tasks := fleet.children()):
+        assert fleet.poll() is None
+        time.sleep(0.02)
+    fleet.kill()
+    fleet.wait()
+    psutil.wait_procs(tasks, 10)
+    assert not tasks[0].is_running()
 
 
 def test_a_task_that_takes_too_long_is_ended(tmp_path):

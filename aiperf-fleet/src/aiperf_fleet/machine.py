@@ -4,10 +4,8 @@ It checks that the machine is fit, runs `aiperf run` in a folder of its own, and
 exit code is 0 if an outcome was delivered, whatever it is. Nothing but the delivered file leaves the machine.
 """
 
-import ctypes
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +21,7 @@ from attrs import asdict, field, frozen
 from aiperf_core.devices.fitness import Busy, NotFitError, busy, lock
 from aiperf_core.errors import AiperfError
 from aiperf_core.fleet import MACHINE_VARIABLE, RESULT_VARIABLE
+from aiperf_core.harness.processes.parent import end_child_with_this, end_with_parent
 from aiperf_core.results import jsontext, structure
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.machine import kinds
@@ -31,7 +30,6 @@ from aiperf_fleet.delivery import Outcome
 from aiperf_fleet.records import Ending
 
 _PRINT_S = 5.0
-_PR_SET_PDEATHSIG = 1
 
 
 @frozen
@@ -56,14 +54,9 @@ def to_text(order: Order) -> str:
     return json.dumps(asdict(order))
 
 
-def end_with_parent() -> None:
-    """Let the kernel kill this process when its parent ends: no task outlives the engine's process."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def main(text: str) -> None:
     """Carry an order out, and deliver. Raises SystemExit where there is nothing to deliver, or it cannot be written."""
-    end_with_parent()
+    end_with_parent()  # no task outlives the process of an engine, whatever that is
     order: Order = structure.structure(jsontext.loads(text.encode()), Order)
     result = Path(os.environ[RESULT_VARIABLE])
     with tempfile.TemporaryDirectory(prefix="aiperf-fleet-") as folder:
@@ -116,7 +109,8 @@ def measure(order: Order, bundle: Path) -> Outcome:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        preexec_fn=end_with_parent,
+        close_fds=False,  # it holds the lock of the host, too
+        preexec_fn=end_child_with_this(),
     )
     assert process.stdout is not None
     copying = Thread(target=_copy, args=[process.stdout], daemon=True)

@@ -1,26 +1,23 @@
-"""Find the commit that made a suite slower: `git bisect run` with the decision of the gate.
+"""Find the commit that made a suite slower: `git bisect` with the decision of the gate.
 
 The runs of the good commit are the level that each commit is held to.
 """
 
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from attrs import evolve, frozen
 
 from aiperf_analysis.ci import running
 from aiperf_analysis.ci.gating import Gated
-from aiperf_analysis.ci.suite import FORMAT, Suite
+from aiperf_analysis.ci.suite import Suite
 from aiperf_analysis.history.newest import LEAST_RUNS
-from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import words
-from aiperf_core.results import jsontext, structure
 
-GOOD, BAD, SKIP = 0, 1, 125  # what `git bisect run` reads
+# Where only these are left, git lists them, and fails.
+_ONLY_SKIPPED = "The first bad commit could be any of"
 # Runs of the good commit: enough for an interval that can see a few percent.
 REFERENCE = LEAST_RUNS + 3
 
@@ -48,9 +45,6 @@ def bisect(
         raise UsageError(f"{good[:12]} is not an ancestor of {bad[:12]}; the first commit must come before the second.")
     home = (suite.home / f"bisect-{good[:12]}-{bad[:12]}").absolute()
     suite = evolve(suite, folder=str(home), repeats=1, store=None, notify=[], base=None)
-    file = home / "suite.json"
-    home.mkdir(parents=True, exist_ok=True)
-    atomic.write(file, jsontext.dumps(structure.document(suite)).encode())
     before = _git("symbolic-ref", "--short", "--quiet", "HEAD") or _commit("HEAD")
     try:
         _checkout(good, build)
@@ -64,25 +58,24 @@ def bisect(
             raise AiperfError(
                 f"{bad[:12]} is no regression against {good[:12]} here, so there is nothing to bisect. Its runs: {home}"
             )
-        return _bisected(good, bad, file, build)
+        return _bisected(good, bad, suite, build, say)
     finally:
         _git("bisect", "reset")
         _checkout(before, None)
 
 
-def step(file: Path, build: str | None, say: Callable[[str], None]) -> int:
-    """Judge the commit that is checked out. Returns what `git bisect run` reads."""
-    suite = FORMAT.read(file)
+def _word(suite: Suite, build: str | None, say: Callable[[str], None]) -> str:
+    """Judge the commit that is checked out: `good`, `bad` or `skip`."""
     try:
         if build is not None:
             _build(build)
         gated = _judged(suite, say)
     except AiperfError as error:
         say(f"skipped: {error}")
-        return SKIP
+        return "skip"
     if _is_bad(gated):
-        return BAD
-    return SKIP if gated.exit_code(conclusive=True) != ExitCode.OK else GOOD
+        return "bad"
+    return "skip" if gated.exit_code(conclusive=True) != ExitCode.OK else "good"
 
 
 def _reference(suite: Suite) -> Suite:
@@ -108,14 +101,15 @@ def _is_bad(gated: Gated) -> bool:
     return gated.word == "REGRESSION"
 
 
-def _bisected(good: str, bad: str, file: Path, build: str | None) -> Bisected:
-    words_ = [sys.executable, "-m", "aiperf_core", "ci", "bisect-step", str(file)]
-    if build is not None:
-        words_ += ["--build", build]
-    _must("bisect", "start", bad, good)
-    told = _must("bisect", "run", *words_)
-    first = [line.split()[0] for line in told.splitlines() if line.endswith("is the first bad commit")]
-    return Bisected(first[0] if first else None, told)
+def _bisected(good: str, bad: str, suite: Suite, build: str | None, say: Callable[[str], None]) -> Bisected:
+    """Judge the commits that git chooses, in this process: a step of its own would outlive it, and its lock."""
+    told = _must("bisect", "start", bad, good)
+    while _ONLY_SKIPPED not in told:
+        first = [line.split()[0] for line in told.splitlines() if line.endswith("is the first bad commit")]
+        if first:
+            return Bisected(first[0], told)
+        told = _must("bisect", _word(suite, build, say))
+    return Bisected(None, told)
 
 
 def _checkout(commit: str, build: str | None) -> None:
@@ -151,6 +145,6 @@ def _git(*arguments: str) -> str:
 
 def _must(*arguments: str) -> str:
     done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
+    if done.returncode and _ONLY_SKIPPED not in done.stdout:
         raise AiperfError(f"git {arguments[0]} failed: {words((done.stderr or done.stdout).strip()[-400:])}")
     return done.stdout

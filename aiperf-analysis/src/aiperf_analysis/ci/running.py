@@ -14,6 +14,7 @@ from aiperf_analysis.ci.gating import Gated, decide, history
 from aiperf_analysis.ci.suite import Suite
 from aiperf_core.errors import AiperfError, ExitCode
 from aiperf_core.git import git_commit
+from aiperf_core.harness.processes.parent import end_child_with_this
 
 _AIPERF = (sys.executable, "-m", "aiperf_core")
 INTERRUPTED = 130
@@ -79,7 +80,14 @@ def _run(suite: Suite, targets: Sequence[str]) -> Ran:
     try:
         with log_of(bundle).open("wb") as log:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=suite.run_timeout_s, check=False
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                timeout=suite.run_timeout_s,
+                check=False,
+                close_fds=False,  # it holds the lock, too
+                preexec_fn=end_child_with_this(),
             )
     except subprocess.TimeoutExpired:
         return Ran(bundle, ExitCode.FAILED)

@@ -154,7 +154,7 @@ def history(suite: Path, metric: str | None, out: Path | None, as_json: bool) ->
 def bisect(good: str, bad: str, suite: Path, runs: int, build: str | None) -> ExitCode:
     """Find the commit that made SUITE slower.
 
-    It lies between GOOD and BAD; git bisect run looks for it.
+    It lies between GOOD and BAD; git bisect looks for it.
 
     GOOD is measured several times; each commit is held to these runs. The code that is measured must come from the
     working tree, as after pip install -e.
@@ -170,16 +170,6 @@ def bisect(good: str, bad: str, suite: Path, runs: int, build: str | None) -> Ex
         return ExitCode.INCONCLUSIVE
     click.echo(f"the first bad commit: {done.commit}")
     return ExitCode.OK
-
-
-@ci.command("bisect-step", hidden=True)
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--build")
-def bisect_step(file: Path, build: str | None) -> None:
-    """Judge the commit that is checked out, for git bisect run."""
-    from aiperf_analysis.ci import bisect as bisection
-
-    sys.exit(bisection.step(file, build, _say))
 
 
 def _read(path: Path) -> "Suite":

@@ -1,7 +1,9 @@
 """Whether this machine is fit to measure now: the lock of the host, its kind, and what else keeps it busy."""
 
+import errno
 import fcntl
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -58,30 +60,40 @@ def lock(wait_s: float) -> Iterator[Path]:
 
     Suites and tasks of fleets share it, so that two of them never measure on one machine at once.
 
-    The kernel releases it when the process ends, however it ends. The file stays.
+    The kernel releases it when this process has ended, however it ends, and with it all that inherited the lock: a
+    process that measures is started with `close_fds=False`. The file stays.
     """
     path = lock_path()
-    try:
+    with _usable("open", path):
         # Other users must be able to take it, whatever the umask. A link is not followed in a folder of all users.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-    except OSError as error:
-        raise NotFitError(
-            f"cannot open the lock '{path}': {error.strerror}. Remove it if no run goes on, or name another place for "
-            f"all users of this machine: {LOCK_VARIABLE}=PATH"
-        ) from error
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NOCTTY | os.O_NONBLOCK, 0o666)
     try:
-        _share(descriptor)
-        _take(descriptor, path, wait_s)
-        os.truncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        with _usable("open", path):
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "Not a regular file")
+        with suppress(OSError):
+            os.fchmod(descriptor, 0o666)
+        with _usable("take", path):
+            _take(descriptor, path, wait_s)
+        with _usable("write", path):
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        os.set_inheritable(descriptor, True)
         yield path
     finally:
         os.close(descriptor)
 
 
-def _share(descriptor: int) -> None:
-    with suppress(OSError):
-        os.fchmod(descriptor, 0o666)
+@contextmanager
+def _usable(verb: str, path: Path) -> Iterator[None]:
+    """Turn a failure of the system in the block into a NotFitError."""
+    try:
+        yield
+    except OSError as error:
+        raise NotFitError(
+            f"cannot {verb} the lock '{words(str(path))}': {error.strerror}. Remove it if no run goes on, or name "
+            f"another place for all users of this machine: {LOCK_VARIABLE}=PATH"
+        ) from error
 
 
 def _take(descriptor: int, path: Path, wait_s: float) -> None:
@@ -92,12 +104,20 @@ def _take(descriptor: int, path: Path, wait_s: float) -> None:
             return
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                holder = words(os.pread(descriptor, 32, 0).decode("ascii", "replace")) or "unknown"
                 raise NotFitError(
-                    f"another run measures on this machine (process {holder}, lock '{path}'); waited "
+                    f"another run measures on this machine ({_holder(descriptor)}, lock '{words(str(path))}'); waited "
                     f"{wait_s:g} s. Try again later, or raise busy.wait_s."
                 ) from None
             time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))
+
+
+def _holder(descriptor: int) -> str:
+    """The process that took the lock; where it has ended, one that it started measures still."""
+    import psutil
+
+    text = words(os.pread(descriptor, 32, 0).decode("ascii", "replace"))
+    ended = text.isdecimal() and not psutil.pid_exists(int(text))
+    return f"process {text or 'unknown'}{', which has ended: what it started has not' if ended else ''}"
 
 
 def busy(limits: Busy) -> list[str]:

@@ -20,7 +20,7 @@ from attrs import define, field, frozen
 from aiperf_core.devices.device import CUDA
 from aiperf_core.errors import AiperfError
 from aiperf_core.harness.processes.child import ForkServer
-from aiperf_core.harness.processes.fork_server import die_with_parent
+from aiperf_core.harness.processes.parent import end_with_parent
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.plugins import load_plugins
@@ -162,7 +162,7 @@ def serve(connection: Connection) -> None:
 
 
 if __name__ == "__main__":
-    die_with_parent()
+    end_with_parent()
     # Its fork server ends all processes below, also those that an attack has left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     serve(Connection(int(sys.argv[1])))

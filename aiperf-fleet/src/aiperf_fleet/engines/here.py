@@ -19,6 +19,7 @@ from aiperf_core.fleet import (
     TaskState,
     TaskStatus,
 )
+from aiperf_core.harness.processes.parent import end_child_with_this
 from aiperf_fleet.engines.common import check_options, check_possible, end_group, tail_of
 
 
@@ -122,6 +123,7 @@ class Here(FleetKind):
                     stderr=log,
                     env={**os.environ, **task.environment, **environment},
                     start_new_session=True,
+                    preexec_fn=end_child_with_this(),
                 )
         except OSError as error:
             where = f"'{task.command[0]}', which prints to '{path}'"

@@ -6,12 +6,11 @@ from pathlib import Path
 
 from aiperf_core import atomic
 from aiperf_core.fleet import MACHINE_VARIABLE, RESULT_VARIABLE
+from aiperf_core.harness.processes.parent import end_child_with_this
 
 
 def run_task(command: list[str], environment: dict[str, str], result: str, task_id: str) -> int:
     """Run a command, and keep its exit code and the node's name beside its log, in the shared folder."""
-    from aiperf_fleet.machine import end_with_parent
-
     machine = os.environ.get("SLURMD_NODENAME", "")
     folder = Path(result).parent
     with open(folder / f"{task_id}.log", "wb") as log:
@@ -22,7 +21,7 @@ def run_task(command: list[str], environment: dict[str, str], result: str, task_
             stderr=log,
             env={**os.environ, **environment, RESULT_VARIABLE: result, MACHINE_VARIABLE: machine},
             check=False,
-            preexec_fn=end_with_parent,
+            preexec_fn=end_child_with_this(),
         )
     atomic.write(folder / f"{task_id}.exit", f"{done.returncode} {machine}".encode())
     return done.returncode

@@ -28,6 +28,7 @@ from typing import Any
 from aiperf_core.devices import device_lock
 from aiperf_core.harness.processes.bytecode import kept_for
 from aiperf_core.harness.processes.channel import Channel, ChannelClosedError
+from aiperf_core.harness.processes.parent import end_with_parent
 
 PRELOAD = ("torch", "numpy", "psutil")
 # Imported while no request waits, for instance while the first children probe the machine. `FOR_GPUS` only where it is
@@ -55,7 +56,6 @@ WITH_ROLE = {
 # A variable and its value. A pool of compiler processes would run beside the timed calls.
 COMPILE_IN_PROCESS = ("TORCHINDUCTOR_COMPILE_THREADS", "1")
 _COUNT_BY_NVML = "PYTORCH_NVML_BASED_CUDA_CHECK"
-_PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -63,7 +63,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def serve(control: Channel, preload: Sequence[str] = ()) -> None:
     """Import torch and `preload`, then fork children on request until the supervisor closes the control channel."""
-    die_with_parent()
+    end_with_parent()
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     os.environ.setdefault(*COMPILE_IN_PROCESS)
     _import((*PRELOAD, *preload))
@@ -173,7 +173,7 @@ def _spawn(control: Channel, wakeup: int) -> int:
 
 def run_role(fd: int, role: str, log: str, memory_limit_bytes: int | None) -> int:
     """Serve a role on a channel in this process, which leads its process group. Return the exit status."""
-    die_with_parent()
+    end_with_parent()
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     redirect_output(log)
@@ -199,11 +199,6 @@ def run_role(fd: int, role: str, log: str, memory_limit_bytes: int | None) -> in
         sys.stdout.flush()
         sys.stderr.flush()
     return 0
-
-
-def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def hide_from_tracers() -> None:

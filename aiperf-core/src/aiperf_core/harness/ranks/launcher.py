@@ -19,7 +19,8 @@ from torch.distributed.elastic.rendezvous import dynamic_rendezvous
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from aiperf_core.harness.processes.channel import Channel, ChannelClosedError, Message
-from aiperf_core.harness.processes.fork_server import die_with_parent, gpus_untouched, redirect_output
+from aiperf_core.harness.processes.fork_server import gpus_untouched, redirect_output
+from aiperf_core.harness.processes.parent import end_with_parent
 from aiperf_core.harness.processes.service import Service
 from aiperf_core.harness.ranks.rank_launcher import rank_log
 
@@ -82,7 +83,7 @@ def serve_rank(address: str, log: str) -> None:
     """Connect as a rank to the supervisor, then serve it as a worker."""
     from aiperf_core.harness.roles import worker
 
-    die_with_parent()  # a launcher that is killed has no time to end its ranks
+    end_with_parent()  # a launcher that is killed has no time to end its ranks
     rank = int(os.environ["RANK"])
     sys.stdout.flush()
     sys.stderr.flush()
