@@ -2,6 +2,9 @@
 
 import configparser
 import json
+import os
+import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -11,11 +14,13 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
+from aiperf_analysis.ci import templates
 from aiperf_analysis.ci.suite import FORMAT, Suite
 from aiperf_analysis.ci.templates import SNIPPETS, SUITE
 from aiperf_analysis.cli.ci import ci
 from aiperf_analysis.schema import SUITE as SUITE_SCHEMA
 from aiperf_core.errors import UsageError
+from aiperf_core.names import words
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import jsontext, structure
 
@@ -193,6 +198,112 @@ def test_a_snippet_names_suite_and_report(tmp_path, monkeypatch, kind):
         assert "Persistent=true" in done.output
     if kind in ("github", "gitlab"):
         assert "artifacts/ci/nightly/report" in done.output
+
+
+ODD = ("a b", "50%", "100%%", "q\"u'o", "$HOME", "${x}", "back\\slash", "n\\%d", "über", "-x", "; true #")
+
+
+def systemd_words(line):
+    """The words of a command by systemd.syntax(7), systemd.unit(5) and systemd.service(5): quotes, escapes, `%`, `$`."""
+    assert not line.endswith("\\")
+    pairs = re.findall(r'"((?:[^"\\]|\\.)*)"(?= |$)|([^"\\ ]+)(?= |$)', line)
+    found = []
+    for place, (quoted, bare) in enumerate(pairs):
+        word = re.sub(
+            r"\\(x..|.)", lambda one: chr(int(one[1][1:], 16)) if one[1][0] == "x" else one[1], quoted or bare
+        )
+        assert "%" not in word.replace("%%", "")
+        word = word.replace("%%", "%")
+        if place:
+            assert "$" not in word.replace("$$", "")
+            word = word.replace("$$", "$")
+        found.append(word)
+    return found
+
+
+@pytest.mark.parametrize("odd", [*ODD, "".join(ODD)])
+def test_a_unit_of_systemd_names_what_it_is_given(tmp_path, monkeypatch, odd):
+    folder = tmp_path / odd
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    text = templates.snippet("systemd", Path(f"{odd}\n.toml"), "n", Path("home"), "/opt/a b/50%/$x/python")
+    fields = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
+    assert fields["WorkingDirectory"] == f"{tmp_path}/{odd}".replace("%", "%%")
+    assert systemd_words(fields["ExecStart"]) == [
+        *("/opt/a b/50%/$x/python", "-m", "aiperf_core", "ci", "run", f"{folder}/{odd}\n.toml")
+    ]
+
+
+@pytest.mark.parametrize("character", ["'", '"', "\\"])
+def test_a_program_that_systemd_does_not_start_is_refused(character):
+    with pytest.raises(UsageError, match=r"^the path '/opt/.*' has the character .*, which the file of the scheduler"):
+        templates.snippet("systemd", Path("suite.toml"), "n", Path("home"), f"/opt/{character}/python")
+
+
+def from_crontab(line):
+    """What the shell gets by crontab(5): `\\%` is `%`, a bare one ends the command."""
+    found, escaped = "", False
+    for character in line.split(maxsplit=5)[5]:
+        assert escaped or character != "%"
+        found = found[:-1] + "%" if escaped and character == "%" else found + character
+        escaped = character == "\\" and not escaped
+    return found
+
+
+@pytest.mark.parametrize("odd", [*ODD, "".join(ODD)])
+def test_a_line_of_a_crontab_runs_what_it_is_given(tmp_path, monkeypatch, odd):
+    """The first time, too, when the suite has no folder yet."""
+    folder = tmp_path / odd
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    stub = folder / "python"
+    stub.write_text('#!/bin/sh\npwd\nprintf "%s\\n" "$@"\n')
+    stub.chmod(0o755)
+    text = templates.snippet("cron", Path(odd), "n", Path("artifacts", odd), str(stub))
+    subprocess.run(["sh", "-c", from_crontab(text.splitlines()[1])], cwd="/", check=True)
+    told = (folder / "artifacts" / odd / "cron.log").read_text().splitlines()
+    assert told == [str(folder), "-m", "aiperf_core", "ci", "run", f"{folder}/{odd}"]
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab"])
+@pytest.mark.parametrize("odd", [*ODD, "a, b: c", "".join(ODD)])
+def test_a_job_names_what_it_is_given(kind, odd):
+    yaml = pytest.importorskip("yaml")
+    document = yaml.safe_load(templates.snippet(kind, Path(odd), "n", Path(odd), "python"))
+    if kind == "github":
+        run, show, upload = document["jobs"]["n"]["steps"][1:]
+        lines, paths = [run["run"], show["run"]], [upload["with"]["path"]]
+    else:
+        job = document["aiperf-n"]
+        lines, paths = job["script"], [*job["artifacts"]["paths"], job["artifacts"]["reports"]["junit"]]
+    home = f"./{odd}" if odd[0] == "-" else odd
+    assert shlex.split(lines[0]) == ["aiperf", "ci", "run", home]
+    assert [shlex.split(line)[1] for line in lines[1:]] == [f"{home}/report/summary.md"] * (len(lines) - 1)
+    assert paths == [f"{home}/report", f"{home}/report/junit.xml"][: len(paths)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "character"),
+    [
+        ("systemd", "a\nb", "'\\n'"),
+        ("systemd", "a\\", "'\\\\' at its end"),
+        ("systemd", "a ", "' ' at its end"),
+        ("cron", "a\nb", "'\\n'"),
+        ("cron", "a\x1b", "'\\x1b' at its end"),
+        *((kind, os.fsdecode(b"\xe9"), "'\\udce9' at its end") for kind in SNIPPETS),
+    ],
+)
+def test_a_path_that_a_file_cannot_hold_is_refused(tmp_path, monkeypatch, kind, name, character):
+    folder = tmp_path / name
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    with pytest.raises(UsageError) as raised:
+        templates.snippet(kind, Path(name), "n", Path("home"), "python")
+    path = name if kind in ("github", "gitlab") else folder
+    assert str(raised.value) == (
+        f"the path '{words(str(path))}' has the character {character}, which the file of the scheduler cannot hold. Rename it, "
+        "and try again."
+    )
 
 
 def test_a_snippet_needs_a_suite():

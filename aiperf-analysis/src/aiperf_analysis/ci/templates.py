@@ -1,6 +1,12 @@
 """What `aiperf ci init` prints: a suite to start from, and snippets for schedulers. Nothing is installed."""
 
+import json
+import re
+import shlex
 from pathlib import Path
+
+from aiperf_core.errors import UsageError
+from aiperf_core.names import words
 
 SUITE = """\
 # A suite of aiperf. All fields with their meaning: aiperf schema ci-suite
@@ -55,7 +61,7 @@ WantedBy=timers.target
 
 _CRON = """\
 # crontab -e. The lock of aiperf ci keeps two suites apart; 75 means that the machine was busy.
-0 2 * * * cd {folder} && {python} -m aiperf_core ci run {suite} >> {log} 2>&1
+0 2 * * * cd {folder} && mkdir -p {home} && {python} -m aiperf_core ci run {suite} >> {home}/cron.log 2>&1
 """
 
 _GITHUB = """\
@@ -70,14 +76,14 @@ jobs:
       - uses: actions/checkout@v4
         with:
           clean: false                  # keeps the history in the suite's folder
-      - run: aiperf ci run {suite}
+      - run: {run}
       - if: always()
-        run: cat {home}/report/summary.md >> "$GITHUB_STEP_SUMMARY"
+        run: {show}
       - if: always()
         uses: actions/upload-artifact@v4
         with:
           name: aiperf
-          path: {home}/report
+          path: {report}
 """
 
 _GITLAB = """\
@@ -88,24 +94,78 @@ aiperf-{name}:
   variables:
     GIT_CLEAN_FLAGS: none               # keeps the history in the suite's folder
   script:
-    - aiperf ci run {suite}
+    - {run}
   allow_failure:
     exit_codes: [75]                    # the machine was busy
   artifacts:
     when: always
-    paths: [{home}/report]
+    paths: [{report}]
     reports:
-      junit: {home}/report/junit.xml
+      junit: {junit}
 """
 
 SNIPPETS = {"systemd": _SYSTEMD, "cron": _CRON, "github": _GITHUB, "gitlab": _GITLAB}
+# What a path must not have: bytes that are no text, where each character can be escaped; also ends of lines, where not.
+_UNDECODABLE, _CONTROL = r"[\ud800-\udfff]", r"[\x00-\x1f\x7f\ud800-\udfff]"
+# A folder of systemd has no quotes: a backslash at its end would join the next line, and a blank would be lost. A
+# program of systemd must not have quotes in its name.
+_FOLDER, _PROGRAM = rf"{_CONTROL}|[\\ ]\Z", rf"{_CONTROL}|[\"'\\]"
 
 
 def snippet(kind: str, suite: Path, name: str, home: Path, python: str) -> str:
-    """The text for a scheduler."""
-    here = Path.cwd()
-    # CI checks out the repository elsewhere; the others need a whole path.
-    shown = suite.absolute() if kind in ("systemd", "cron") else suite
-    return SNIPPETS[kind].format(
-        name=name, suite=shown, folder=here, home=home, python=python, log=home.absolute() / "cron.log"
-    )
+    """The text for a scheduler. Raises UsageError for a path that its file cannot hold."""
+    here, whole = str(Path.cwd()), str(suite.absolute())  # CI checks out the repository elsewhere
+    if kind == "systemd":
+        fields = {
+            "folder": _held(here, _FOLDER).replace("%", "%%"),
+            "python": _unit_word(_held(python, _PROGRAM)),  # the program, in which `$` is no variable
+            "suite": _unit_word(_held(whole, _UNDECODABLE)).replace("$", "$$"),
+        }
+    elif kind == "cron":
+        paths = {"folder": here, "python": python, "suite": whole, "home": str(home.absolute())}
+        fields = {place: _cron_word(_held(path, _CONTROL)) for place, path in paths.items()}
+    else:
+        report = _held(_no_option(home / "report"), _UNDECODABLE)
+        texts = {
+            "run": f"aiperf ci run {shlex.quote(_held(_no_option(suite), _UNDECODABLE))}",
+            "show": f'cat {shlex.quote(f"{report}/summary.md")} >> "$GITHUB_STEP_SUMMARY"',
+            "report": report,
+            "junit": f"{report}/junit.xml",
+        }
+        fields = {place: _yaml(text) for place, text in texts.items()}
+    return SNIPPETS[kind].format(name=name, **fields)
+
+
+def _held(path: str, unfit: str) -> str:
+    """The path. Raises UsageError where it has a character that is unfit."""
+    if found := re.search(unfit, path):
+        end = " at its end" if found.end() == len(path) else ""
+        raise UsageError(
+            f"the path '{words(path)}' has the character {found[0]!a}{end}, which the file of the scheduler cannot "
+            "hold. Rename it, and try again."
+        )
+    return path
+
+
+def _no_option(path: Path) -> str:
+    """The path, in a form that no command takes for an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
+
+
+def _unit_word(text: str) -> str:
+    """A word of a command line of systemd: in quotes, with escapes as in C, and `%` twice."""
+    if re.fullmatch(r"[\w./=@+,:-]+", text, re.ASCII):
+        return text
+    text = text.replace("\\", r"\\").replace('"', r"\"").replace("%", "%%")
+    return '"' + re.sub(_CONTROL, lambda found: f"\\x{ord(found[0]):02x}", text) + '"'
+
+
+def _cron_word(text: str) -> str:
+    """A word of the shell in a crontab: a bare `%` ends the line, and so does one after an escaped backslash."""
+    return shlex.quote(text).replace("\\%", "\\''%").replace("%", r"\%")
+
+
+def _yaml(text: str) -> str:
+    """A scalar of YAML, which has the strings of JSON."""
+    plain = re.fullmatch(r"""[\w./][\w./=@+ >"'$-]*""", text, re.ASCII)
+    return text if plain else json.dumps(text, ensure_ascii=False)
