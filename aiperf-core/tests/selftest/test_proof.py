@@ -326,6 +326,70 @@ def test_noise_that_stays_proves_nothing():
     assert proof.reason == "is not FASTER without 'referee': INCONCLUSIVE 1.5x"
 
 
+# --- beside other work
+
+BUSY = "other processes kept 40 % of the processors busy"
+LOADED = row("FASTER", 5.0, "environment.background_load", severity="warning")
+BROKEN_GUARD = script(FASTER, FASTER)
+NO_GAIN = script(UNSURE, CAUGHT)
+HIDDEN_GAIN = script(row("INCONCLUSIVE", 9.0), CAUGHT)
+PERHAPS_A_GAIN = script(FASTER, row("INCONCLUSIVE", 9.0))
+NO_BASELINE = lambda _: [Row("still", "baseline", "cpu", Verdict.UNTRUSTED, reason="clocks disagree"), FASTER]  # noqa: E731
+
+
+@pytest.mark.parametrize(
+    ("runs", "quiet", "reason"),
+    [
+        (BROKEN_GUARD, Outcome.MISSED, "FASTER 5x with all guards on, FASTER 5x without 'referee'"),
+        (NO_GAIN, Outcome.VOID, "is not FASTER without 'referee': INCONCLUSIVE 1.5x"),
+        (HIDDEN_GAIN, Outcome.ERROR, "is not FASTER without 'referee': INCONCLUSIVE 9x"),
+        (PERHAPS_A_GAIN, Outcome.ERROR, "INCONCLUSIVE 9x with all guards on, FASTER 5x without 'referee'"),
+        (NO_BASELINE, Outcome.ERROR, "the baseline was UNTRUSTED: clocks disagree"),
+        (script(FASTER, CAUGHT), Outcome.FOUND, ""),
+        (script(FASTER, SAME), Outcome.PREVENTED, ""),
+    ],
+)
+@pytest.mark.parametrize("load", [0.0, 0.049, 0.4])
+def test_load_alone_decides_whether_a_failure_is_decided(load, runs, quiet, reason):
+    proof = prove_one(Scripted(runs), case())
+    if load < 0.05 or not reason:
+        assert (proof.outcome, proof.reason) == (quiet, reason)
+    else:
+        assert (proof.outcome, proof.reason) == (Outcome.UNDECIDED, f"{BUSY}: {reason}")
+
+
+@pytest.mark.parametrize(("load", "outcome"), [(None, Outcome.UNDECIDED), (0.0, Outcome.MISSED)])
+def test_a_warning_of_load_counts_where_no_process_of_the_run_made_it(load, outcome):
+    """An attack that works beside its calls is no load of others."""
+    assert prove_one(Scripted(script(FASTER, LOADED)), case()).outcome is outcome
+
+
+@pytest.mark.parametrize("load", [0.4])
+def test_what_load_does_in_the_quick_tier_is_not_the_last_word(load):
+    assert prove_one(Scripted(script(FASTER, FASTER, standard_on=CAUGHT)), case()).outcome is Outcome.FOUND
+
+
+@pytest.mark.parametrize("load", [None])
+def test_a_finding_that_load_makes_without_the_guard_too_is_not_decided(load):
+    caught = row("FASTER", 5.0, "play.cheat", severity="warning")
+    loaded = evolve(caught, findings=[*caught.findings, *LOADED.findings])
+    proof = prove_one(Scripted(script(loaded, caught)), case())
+    assert (proof.outcome, proof.reason.partition(":")[0]) == (
+        Outcome.UNDECIDED,
+        "environment.background_load was seen",
+    )
+
+
+def test_an_issue_with_an_undecided_attack_is_not_proven():
+    proofs = [
+        Proof(case="play:move", honest=False, device="cpu", outcome=one) for one in (Outcome.FOUND, Outcome.UNDECIDED)
+    ]
+    assert Proven(issue="play.cheat", guard="referee", proofs=tuple(proofs)).outcome is Outcome.UNDECIDED
+
+
+# --- what attacks are for
+
+
 def test_an_attack_for_silence():
     silent = case(gains="silence")
     assert prove_one(Scripted(script(SAME, row("SAME", 1.0, "play.cheat"))), silent).outcome is Outcome.FOUND

@@ -265,6 +265,7 @@ def test_json(shell):
         (Outcome.CLEARED, True, 0),
         (Outcome.ERROR, False, 1),
         (Outcome.ERROR, True, 1),
+        (Outcome.UNDECIDED, False, 5),
         (Outcome.MISSED, False, 3),
         (Outcome.VOID, False, 3),
         (Outcome.FLAGGED, True, 3),
@@ -276,8 +277,27 @@ def test_exit_codes(shell, monkeypatch, outcome, honest, code):
 
 
 def test_what_is_missed_comes_before_errors(shell, monkeypatch):
-    with scripted(monkeypatch, ended("play.zeros", Outcome.ERROR), ended("play.kept", Outcome.MISSED)):
+    undecided = ended("play.idle", Outcome.UNDECIDED)
+    with scripted(monkeypatch, ended("play.zeros", Outcome.ERROR), undecided, ended("play.kept", Outcome.MISSED)):
         assert ask(shell, "selftest", "--category", "play").exit_code == 3
+    with scripted(monkeypatch, undecided, ended("play.zeros", Outcome.ERROR)):
+        assert ask(shell, "selftest", "--category", "play").exit_code == 1
+
+
+@pytest.mark.usefixtures("shell")
+def test_what_is_not_decided_is_listed_and_counted_apart(monkeypatch):
+    busy = "other processes kept 40 % of the processors busy: FASTER Nx with all guards on"
+    given = ended("play.zeros", Outcome.FOUND), ended("play.kept", Outcome.UNDECIDED, reason=busy)
+    with scripted(monkeypatch, *given):
+        result = ask(shell_of(load_plugins([]), CASES[:1]), "selftest", "--issue", "play.zeros", "--issue", "play.kept")
+    assert "play.kept   judged_output  not decided here  none" in result.stdout
+    assert timeless(result.stdout).splitlines()[-3:] == [
+        f"play.kept: attack guarded:zeros on cpu: not decided here: {busy}",
+        "",
+        "2 issues: 1 proven here (found 1, prevented 0), 0 on recorded evidence, 0 excluded by construction, 0 owed (proof to "
+        "be recorded on another machine), 0 not observable here, 0 unproven (no case), 0 missed, 0 honest look-alikes wrongly "
+        "flagged, 1 not decided here (try again on a quiet machine); 0 s",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -403,7 +423,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_results_are_kept_beside_earlier_ones(folder):
     outcomes.write(STATE, [ended("a.one", Outcome.FOUND, Outcome.FOUND), ended("a.two", Outcome.MISSED)])
     outcomes.write(STATE, [ended("a.two", Outcome.PREVENTED), ended("a.three", Outcome.NOT_OBSERVABLE)])
-    outcomes.write(STATE, [ended("a.one", Outcome.NOT_OBSERVABLE)])
+    outcomes.write(STATE, [ended("a.one", Outcome.NOT_OBSERVABLE), ended("a.two", Outcome.UNDECIDED)])
     kept = outcomes.read(STATE)
     assert {name: (one.outcome, one.by) for name, one in kept.items()} == {
         "a.one": (Outcome.FOUND, ["guarded:zeros"]),

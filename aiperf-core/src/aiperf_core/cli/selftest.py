@@ -75,7 +75,8 @@ def selftest(
     Each attack must gain while the guard against it is off, and be caught while the guard is on. Honest code that looks
     like the attack must not be flagged. Runs in which no times decide are made side by side, each on processors of its
     own; all others alone. Exits with 3 where an attack is missed or honest code is flagged, with 1 where a case could
-    not be tried or no attacks are installed. `aiperf validity` shows what was proven.
+    not be tried or no attacks are installed, with 5 where other work on the machine kept one from being decided.
+    `aiperf validity` shows what was proven.
 
     \b
     Examples:
@@ -216,11 +217,13 @@ def _strays(issues: Sequence[Issue], cases: "Sequence[Case]") -> Iterator[Proven
 
 
 def _exit_code(results: Iterable[Proven]) -> ExitCode:
-    """What is missed or wrongly flagged comes before what could not be tried."""
+    """What is missed or wrongly flagged comes before what could not be tried, and that before what is undecided."""
     outcomes = {proof.outcome for one in results for proof in one.proofs}
     if outcomes & set(WRONG):
         return ExitCode.INVALID
-    return ExitCode.FAILED if Outcome.ERROR in outcomes else ExitCode.OK
+    if Outcome.ERROR in outcomes:
+        return ExitCode.FAILED
+    return ExitCode.INCONCLUSIVE if Outcome.UNDECIDED in outcomes else ExitCode.OK
 
 
 # --- the matrix
@@ -274,7 +277,8 @@ def _print_slowest(results: Sequence[Proven]) -> None:
 
 
 def _print_end(results: Sequence[Proven], seconds: float) -> None:
-    bad = [(one, proof) for one in results for proof in one.proofs if proof.outcome in (*WRONG, Outcome.ERROR)]
+    told = (*WRONG, Outcome.ERROR, Outcome.UNDECIDED)
+    bad = [(one, proof) for one in results for proof in one.proofs if proof.outcome in told]
     for one, proof in bad:
         where = f"{proof.case} on {proof.device}" if proof.device else proof.case
         kind = "honest look-alike" if proof.honest else "attack"
@@ -300,6 +304,8 @@ def _summary(results: Sequence[Proven], seconds: float) -> str:
         f"{of[Outcome.MISSED]} missed",
         f"{flagged} honest look-alike{'' if flagged == 1 else 's'} wrongly flagged",
     ]
+    if of[Outcome.UNDECIDED]:
+        parts.append(f"{of[Outcome.UNDECIDED]} not decided here (try again on a quiet machine)")
     if of[Outcome.ERROR]:
         parts.append(f"{of[Outcome.ERROR]} not tried for errors")
     return f"{len(results)} issue{'' if len(results) == 1 else 's'}: {', '.join(parts)}; {seconds:.0f} s"

@@ -215,7 +215,8 @@ How to read it:
 
 - **Guard**: the check that prevents the issue or shows it.
 - **Attack**: code that commits the issue. `aiperf selftest` tries it on your machine: with the guard off the attack
-  must gain, and with the guard on it must be found or gain nothing.
+  must gain, and with the guard on it must be found or gain nothing. Beside other work on the machine, an attack that
+  seems missed is not decided.
 - **Honest look-alike**: code that resembles the attack and must not be flagged.
 - **Recorded**: evidence of a real run on the machine named, shown to the check alone.
 - **Excluded**: the harness leaves no room for the issue; the named test fails where that is broken.

@@ -40,6 +40,7 @@ class Outcome(StrEnum):
     Of either:
         RECORDED: the checks are right on recorded evidence.
         NOT_OBSERVABLE: this machine lacks what the case needs.
+        UNDECIDED: other work on the machine may explain why it was not caught, or had no gain.
         ERROR: the case could not be tried.
     Of an issue without a case that could be tried:
         EXCLUDED: the harness excludes it by construction.
@@ -55,6 +56,7 @@ class Outcome(StrEnum):
     FLAGGED = "wrongly flagged"
     RECORDED = "recorded"
     NOT_OBSERVABLE = "not observable"
+    UNDECIDED = "not decided here"
     ERROR = "error"
     EXCLUDED = "excluded by construction"
     OWED = "owed"
@@ -82,6 +84,12 @@ class Proof:
     on: str = ""
     tier: str = ""
     seconds: float = 0.0
+
+    def beside(self, load: str) -> "Proof":
+        """The proof of an attack beside this load, if any: where it failed, it is undecided."""
+        if not load or self.outcome not in (Outcome.MISSED, Outcome.VOID, Outcome.ERROR):
+            return self
+        return attrs.evolve(self, outcome=Outcome.UNDECIDED, reason=f"{load}: {self.reason}")
 
 
 @frozen(kw_only=True)
@@ -118,7 +126,7 @@ class Proven:
         every = {one.outcome for one in self.proofs}
         if attacks & {Outcome.MISSED, Outcome.VOID}:
             return Outcome.MISSED
-        for one in (Outcome.FLAGGED, Outcome.ERROR):
+        for one in (Outcome.FLAGGED, Outcome.ERROR, Outcome.UNDECIDED):
             if one in every:
                 return one
         best = [one for one in (*PROVEN, Outcome.RECORDED) if one in attacks]
@@ -187,8 +195,8 @@ def write(state: Mapping[str, str], results: Iterable[Proven]) -> None:
     day = datetime.now(UTC).date().isoformat()
     kept = read(state)
     for one in results:
-        # What an earlier selftest proved on a device that was left out today is still proven.
-        if one.outcome not in (Outcome.NOT_OBSERVABLE, Outcome.OWED) or one.issue not in kept:
+        # What an earlier selftest proved on a device that was left out today, or on a quiet machine, is still proven.
+        if one.outcome not in (Outcome.NOT_OBSERVABLE, Outcome.UNDECIDED, Outcome.OWED) or one.issue not in kept:
             by = list(dict.fromkeys(proof.case for proof in one.attacks if proof.outcome is one.outcome))
             kept[one.issue] = Kept(one.outcome, day, by)
     document = {"state": dict(state), "issues": {issue: attrs.asdict(one) for issue, one in kept.items()}}

@@ -2,10 +2,10 @@
 
 Two runs that differ in nothing but the guard decide about an attack. Without its guard it must have what it `gains`;
 with all guards on it must be found, or have no gain any more. What the quick tier does not catch is tried again in the
-`standard` one, whose rounds and controls are part of the harness too; only then is it missed. A case that needs its
-controls is tried in one round of processes first. Two guards have no switch in the harness: an attack on `task_lint` is
-a benchmark whose judge can be fooled, which must gain in a run and be refused by `aiperf lint`; one on `own_process`
-must gain in a harness of one process.
+`standard` one, whose rounds and controls are part of the harness too; only then, and on a quiet machine, is it missed:
+beside other work it is not decided. A case that needs its controls is tried in one round of processes first. Two
+guards have no switch in the harness: an attack on `task_lint` is a benchmark whose judge can be fooled, which must gain
+in a run and be refused by `aiperf lint`; one on `own_process` must gain in a harness of one process.
 """
 
 import time
@@ -182,7 +182,7 @@ class Prover:
         without = self._without(case, plan, tier)
         if void := self._void(case, without):
             outcome = Outcome.ERROR if without.is_noisy else Outcome.VOID
-            return self._proof(case, outcome, tier, off=str(without), reason=void)
+            return self._proof(case, outcome, tier, off=str(without), reason=void).beside(without.disturbed)
         if guard == LINT:
             return self._refused(case, plan, tier, without)
         whole = self._run(case, plan, tier, off=False)
@@ -197,7 +197,9 @@ class Prover:
         if outcome is Outcome.MISSED and (weak := _weak(case, whole)):
             outcome, reason = Outcome.NOT_OBSERVABLE, weak
         reason = "" if outcome in PROVEN else reason
-        return self._proof(case, outcome, tier, off=str(without), on=str(whole), reason=reason)
+        # What was found in both runs may have been found without the guard for the work of others alone.
+        load = whole.disturbed or (without.disturbed if {*whole.issues} & {*without.issues} else "")
+        return self._proof(case, outcome, tier, off=str(without), on=str(whole), reason=reason).beside(load)
 
     def _without(self, case: Case, plan: Plan, tier: str) -> Run:
         """A run without the guard. Where it shows no gain beside others, the attack is tried by itself."""

@@ -2,8 +2,10 @@
 
 from attrs import frozen
 
+from aiperf_core import units
 from aiperf_core.results.models import Row, Verdict
 from aiperf_core.selftest.outcomes import Outcome
+from aiperf_core.stats.conditions import BACKGROUND
 from aiperf_core.validity.cases import WORD
 
 # Beyond this gain an INCONCLUSIVE end says that the machine is noisy, and not that there is no gain.
@@ -28,12 +30,14 @@ class Run:
 
     crowd: how many cases it was shared with.
     beside: whether another run was made beside it.
+    load: the share of the processors that others used meanwhile; None where it is not known.
     """
 
     baseline: Row
     row: Row
     crowd: int = 1
     beside: bool = False
+    load: float | None = None
 
     def __str__(self) -> str:
         speedup = f" {self.row.speedup.value:.3g}x" if self.row.speedup and self.row.verdict in _COMPARED else ""
@@ -73,6 +77,15 @@ class Run:
         speedup = self.row.speedup
         return self.row.verdict is Verdict.INCONCLUSIVE and (speedup is None or speedup.value > NO_GAIN)
 
+    @property
+    def disturbed(self) -> str:
+        """What other processes did meanwhile; empty on a quiet machine."""
+        if self.load is not None:
+            busy = self.load > BACKGROUND
+            return f"other processes kept {units.percent(self.load)} of the processors busy" if busy else ""
+        every = (one for row in (self.row, self.baseline) for one in row.findings)
+        return next((one.message for one in every if one.issue == "environment.background_load"), "")
+
     def tells_of(self, issue: str) -> bool:
         """Whether an issue was found, in the implementation or in the baseline."""
         return any(one.issue == issue for row in (self.row, self.baseline) for one in row.findings)
@@ -107,8 +120,10 @@ class Made:
 
     beside: whether another run was made beside it.
     unclaimed_s: how long it took, until a case has used it.
+    load: as in `Run`.
     """
 
     rows: dict[str, Row]
     beside: bool = False
     unclaimed_s: float = 0.0
+    load: float | None = None

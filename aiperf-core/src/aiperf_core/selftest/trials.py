@@ -27,6 +27,7 @@ from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Row, SkippedTarget, Verdict
 from aiperf_core.selftest import kept_cache
+from aiperf_core.selftest.other_work import OtherWork
 from aiperf_core.selftest.outcomes import Outcome
 from aiperf_core.selftest.runs import Made, NotTriedError, Run, RunKey
 from aiperf_core.targets import InstalledTarget, Selection
@@ -253,13 +254,15 @@ class Trials:
         A run that was made before says the same again, unless it is to be `fresh`.
         """
         if fresh or key not in self._made:
-            self._made[key] = Made(self._rows(case, plan, key))
+            others = OtherWork()
+            rows = self._rows(case, plan, key)
+            self._made[key] = Made(rows, load=others.share())
         made = self._made[key]
         self._claimed_s += made.unclaimed_s
         self._made[key] = evolve(made, unclaimed_s=0.0)
         baseline = next(iter(made.rows.values()))
         row = made.rows[CANDIDATE if key.candidate else case.implementation]
-        run = Run(baseline, row, crowd=len(key.names), beside=made.beside)
+        run = Run(baseline, row, crowd=len(key.names), beside=made.beside, load=made.load)
         for row in (run.baseline, run.row):
             if row.verdict is Verdict.SKIPPED:
                 raise NotTriedError(Outcome.NOT_OBSERVABLE, row.reason or "skipped")
@@ -267,8 +270,9 @@ class Trials:
         if run.beside and (unmeasured or RAN_OUT_OF_MEMORY in (run.row.reason or "")):
             return self.run(case, plan, key, fresh=True)  # by itself
         if unmeasured:
-            said = f"the baseline was {run.baseline.verdict}"
-            raise NotTriedError(Outcome.ERROR, f"{said}: {run.baseline.reason}" if run.baseline.reason else said)
+            said = [run.disturbed, f"the baseline was {run.baseline.verdict}", run.baseline.reason]
+            outcome = Outcome.UNDECIDED if run.disturbed else Outcome.ERROR
+            raise NotTriedError(outcome, ": ".join(filter(None, said)))
         return run
 
     def make(self, case: Case, issue: Issue, key: RunKey) -> dict[str, Row]:
