@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypeVar
 
+import psutil
 import pytest
 
 from aiperf_core.pytest_plugin import TargetItem
@@ -206,3 +208,54 @@ def despite_stalls() -> Callable[..., Found]:
             attempt += 1
 
     return call
+
+
+class Killing:
+    """Starts `aiperf` in a folder, with a lock of its own, and ends it early or waits for it."""
+
+    LEFT_S = 3.0
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        # What only processes below have.
+        self.mark = ("AIPERF_CI_LOCK", str(folder / "lock"))
+        self.environment = {**os.environ, **dict([self.mark])}
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start a command."""
+        line = [sys.executable, "-m", "aiperf_core", *arguments]
+        return subprocess.Popen(
+            line, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def end(self, *arguments: str) -> tuple[int, str, str]:
+        """Wait for the end of a command: its exit code, and what it printed. It prints no traceback."""
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=300)
+        assert "Traceback" not in out + err, err
+        return process.returncode, out, err
+
+    def kill(self, after_s: float, *arguments: str) -> None:
+        """Kill a command after a time, and see that nothing stays that it has started."""
+        process = self.start(*arguments)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(after_s)
+        process.kill()
+        process.communicate()
+        deadline = time.monotonic() + self.LEFT_S
+        while left := [one for one in psutil.process_iter() if self._is_below(one)]:
+            assert time.monotonic() < deadline, left
+            time.sleep(0.05)
+
+    def _is_below(self, process: psutil.Process) -> bool:
+        name, value = self.mark
+        try:
+            return process.environ().get(name) == value
+        except psutil.Error:
+            return False
+
+
+@pytest.fixture
+def killing(tmp_path: Path) -> Killing:
+    """Kills commands in the test's folder."""
+    return Killing(tmp_path)
