@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -190,6 +191,13 @@ def test_a_process_that_is_continued_by_another_is_noticed(start: Start) -> None
     assert not process.group.is_stopped
     assert process.group.halt() is not None
     assert process.group.is_stopped
+
+
+def test_a_process_that_is_started_during_a_look_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    group, looks = ProcessGroup(os.getpid()), iter(([2], [2, 3], [2, 3]))
+    monkeypatch.setattr(group, "_monitor", SimpleNamespace(descendants=lambda: next(looks)))
+    monkeypatch.setattr(process_group, "are_stopped", lambda pid: pid != 3)
+    assert not group.is_stopped
 
 
 def test_a_process_that_others_continue_stops_in_the_end(start: Start) -> None:

@@ -184,6 +184,23 @@ def call""",
     assert sum(one.children for one in found) > 3
 
 
+def test_a_child_that_a_thread_starts_later_is_found_at_the_next_look(start):
+    source = """
+now, calls = threading.Event(), []
+def begin():
+    now.wait()
+    subprocess.Popen([sys.executable, '-S', '-c', 'while True: pass'])
+    time.sleep(60)
+threading.Thread(target=begin, daemon=True).start()
+def call():
+    calls.append(1)
+    if len(calls) == 2:
+        now.set()
+        time.sleep(0.5)
+"""
+    assert [one.children for one in gaps(start(source), 4)] == [0, 1, 1, 1]
+
+
 def test_children_that_end_within_a_call(start):
     code = "import time\nwhile time.process_time() < .05: pass"
     found = gaps(start(f"def call(): subprocess.run([sys.executable, '-S', '-c', {code!r}])"), 4)
@@ -241,7 +258,7 @@ threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 os.setpriority(os.PRIO_PROCESS, 0, 5)
 """
     )
-    # The first thread has the worse one, in which every look but some ends.
+    # The first thread has the worse one.
     assert ProcessMonitor(process.pid).between_calls().nice == os.getpriority(os.PRIO_PROCESS, 0)
 
 

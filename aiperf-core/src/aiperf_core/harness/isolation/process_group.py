@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 
 from attrs import define, field
 
@@ -38,18 +39,25 @@ class ProcessGroup:
         A descendant that has left the group does not stop. Who is continued by others meanwhile is stopped once more.
         """
         deadline = time.perf_counter_ns() + int(STOPPING_S * 1e9)
-        stopped = self._when_stopped([self.pid], deadline)
-        others = self._monitor.descendants()
-        return self._when_stopped(others, deadline) if others and stopped is not None else stopped
+        stopped = self._when(lambda: are_stopped(self.pid), deadline)
+        if stopped is None or not self._monitor.descendants():
+            return stopped
+        return self._when(lambda: self.is_stopped, deadline)
 
     @property
     def is_stopped(self) -> bool:
-        """Whether all its processes are stopped now."""
-        return all(map(are_stopped, (self.pid, *self._monitor.descendants())))
+        """Whether all its processes are stopped now, those among them that were started meanwhile too."""
+        found, stopped = {self.pid}, set[int]()
+        while running := found - stopped:
+            if not all(map(are_stopped, running)):
+                return False
+            stopped |= running
+            found = {*self._monitor.descendants()}
+        return True
 
-    def _when_stopped(self, pids: list[int], deadline: int) -> int | None:
+    def _when(self, stopped: Callable[[], bool], deadline: int) -> int | None:
         self._signal(signal.SIGSTOP)
-        while not all(map(are_stopped, pids)):
+        while not stopped():
             if time.perf_counter_ns() >= deadline:
                 return None
             time.sleep(_POLL_S)

@@ -4,7 +4,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count
 from pathlib import Path
 
 from attrs import define, field, frozen
@@ -23,9 +22,6 @@ _STOPPED = {"T", "t", "Z", "X", ""}
 _SETTLING_POLL_S = 0.0005
 # A child that used less processor time since the last census only waits.
 _WORKING_S = 0.001
-# Priorities and children of all threads are read in every eighth census only: each thread costs a file, and a process
-# may have hundreds.
-_THOROUGH_EVERY = 8
 _SCHEDULERS = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
 # In increasing order of priority.
 _BY_WEIGHT = ("idle", "batch", "other", "ext", "rr", "fifo", "deadline")
@@ -60,7 +56,7 @@ class Standing:
         return max(0.0, (self.all_s - self.first_s) - (before.all_s - before.first_s))
 
 
-@define
+@define(eq=False)
 class ProcessMonitor:
     """Observes a process and its descendants from outside. Linux only; elsewhere every census is empty.
 
@@ -79,7 +75,6 @@ class ProcessMonitor:
     _seen_ended_s: float = field(default=0.0, init=False)
     _faults: int = field(default=0, init=False)
     _unrelated: set[int] = field(factory=set, init=False)
-    _number: Iterator[int] = field(factory=count, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Count from now on."""
@@ -101,13 +96,12 @@ class ProcessMonitor:
         """A census. `busy_s` counts from the mark; working children and major faults from the last census.
 
         A child works if it used processor time, or ended after having used some; a waiting child, such as an idle
-        compiler's, does not count. A thread's children and priority may be noticed up to seven censuses late. The
-        census of a process that has ended is empty.
+        compiler's, does not count. The census of a process that has ended is empty.
         """
         stat = self._stat(self.pid)
         if not stat:
             return Census()
-        threads = [self.pid] if next(self._number) % _THOROUGH_EVERY else _threads(self.proc, self.pid)
+        threads = _threads(self.proc, self.pid)
         clocks = _clocks(self._descendants(threads, stat))
         working = sum(spent - self._seen.get(pid, 0.0) >= _WORKING_S for pid, spent in clocks.items())
         working += _ended_s(stat) - self._seen_ended_s >= _WORKING_S

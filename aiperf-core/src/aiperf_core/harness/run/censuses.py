@@ -1,6 +1,8 @@
 """Looks at the workers' processes between two of their blocks."""
 
+import random
 import time
+from collections import Counter
 
 from attrs import define, evolve, field
 
@@ -9,8 +11,10 @@ from aiperf_core.harness.isolation.process_monitor import WATCH_S, ProcessMonito
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.setup import Setup
 
-# How often a worker's process is looked at between its blocks, each round.
+# How often a worker's process is looked at for certain, right after its start.
 _CENSUSES = 4
+# The part of the time of later passes that is spent on looking again.
+_SHARE = 0.03
 
 
 @define(eq=False)
@@ -20,11 +24,20 @@ class Censuses:
     setup: Setup
     telemetry: Telemetry
     _monitors: dict[str, ProcessMonitor] = field(factory=dict, init=False)
+    _taken: Counter[ProcessMonitor] = field(factory=Counter, init=False)
+    _rng: random.Random = field(factory=random.SystemRandom, init=False)
+    _ended: float = field(factory=time.monotonic, init=False)
+    _took_s: float = field(default=0.0, init=False)
 
-    def take(self, implementations: list[Participant], round_number: int) -> None:
-        """Look at workers' processes between two of their blocks, a few times a round: all in the same gap."""
-        wanted = _CENSUSES * (1 + round_number)
-        looked_at = [(one, self._monitor_of(one)) for one in implementations if len(one.process.census) < wanted]
+    def take(self, implementations: list[Participant]) -> None:
+        """Look at workers' processes between two of their blocks: all in the same gap.
+
+        After the first gaps chance decides, so that code does not know when it is looked at.
+        """
+        start = time.monotonic()
+        by_chance = self._rng.random() * self._took_s < _SHARE * (start - self._ended)
+        monitored = [(one, self._monitor_of(one)) for one in implementations]
+        looked_at = [(one, monitor) for one, monitor in monitored if by_chance or self._taken[monitor] < _CENSUSES]
         if looked_at and self.setup.guards("process_census"):
             for _, monitor in looked_at:
                 monitor.settle()
@@ -36,6 +49,10 @@ class Censuses:
             if self.setup.plan.described.files:  # where reading pages from disk is the work
                 seen = evolve(seen, major_faults=None)
             one.process.census.append(evolve(seen, gpus=monitor.gpus(nvml)) if nvml else seen)
+            self._taken[monitor] += 1
+        self._ended = time.monotonic()
+        if looked_at:
+            self._took_s = self._ended - start
 
     def _monitor_of(self, one: Participant) -> ProcessMonitor:
         monitor = self._monitors.get(one.name)

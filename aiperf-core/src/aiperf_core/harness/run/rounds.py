@@ -162,7 +162,7 @@ class Rounds:
         return Shown(observed, active, method.clocks, method.clock, bench.sampler.round_number)
 
     def _take_pass(self, looked_at: list[Participant]) -> None:
-        self.censuses.take(looked_at, self.bench.sampler.round_number)
+        self.censuses.take(looked_at)
         self.bench.sampler.run_pass(self.progress.passes, self.progress.report)
         self.progress.passes += 1
 
@@ -173,7 +173,7 @@ class Rounds:
         for one in active:
             passes, end = 0, time.monotonic() + share_s
             while one.active and (passes < self.least_passes or time.monotonic() < end):
-                self.censuses.take([one], taking.round_number)
+                self.censuses.take([one])
                 taking.run_pass(first + passes, self.progress.report, only=one)
                 passes += 1
             most = max(most, passes)
