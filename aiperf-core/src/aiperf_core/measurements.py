@@ -364,6 +364,20 @@ class Census:
     gpus: tuple[str, ...] | None = None
 
 
+@frozen
+class Faults:
+    """Page faults of a process in a sample that an observer timed, from the release of its inputs to the end.
+
+    minor: pages that the kernel provided without reading from disk.
+    major: pages that the kernel read from disk.
+    after_itself: whether no other implementation was sampled since its last sample.
+    """
+
+    minor: int
+    major: int
+    after_itself: bool
+
+
 @frozen(kw_only=True)
 class Rank:
     """What one rank of several did in a call.

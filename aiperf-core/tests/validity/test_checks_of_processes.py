@@ -6,7 +6,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiperf_core.measurements import Census, Samples
+from aiperf_core.measurements import Census, Faults, Samples
 from aiperf_core.validity.check import NotObserved
 from aiperf_core.validity.checks import aliasing, global_state, process_census, repeat_against_fresh
 from aiperf_core.validity.checks.global_state import Difference, differences
@@ -230,6 +230,67 @@ def test_what_honest_processes_do(changed):
 )
 def test_what_the_baseline_does_too_is_no_finding(changed):
     assert issues(process_census, watched(baseline=evolve(REST, **changed), **changed)) == []
+
+
+def faults(beside, alone, kind="minor"):
+    """Evidence beside a baseline with so many page faults after turns of others and after its own."""
+    both = [(count, False) for count in beside] + [(count, True) for count in alone]
+    seen = [Faults(**{"minor": 0, "major": 0, kind: count}, after_itself=after) for count, after in both]
+    return of(census=[REST] * 4, baseline=of(census=[REST] * 4, faults=seen))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "said"),
+    [
+        (
+            faults([64, 64, 64, 64], [0, 1]),
+            "64 minor page faults in 4 of 4 samples right after turns of others, and at most 1",
+        ),
+        (
+            faults([0, 64, 66, 0, 0, 0], [0, 2]),
+            "65 minor page faults in 2 of 6 samples right after turns of others, and at most 2",
+        ),
+        (
+            faults([3000] * 3, [2048] * 3),
+            "3000 minor page faults in 3 of 3 samples right after turns of others, and at most 2048",
+        ),
+        (
+            faults([1, 1, 0, 1], [0, 0], "major"),
+            "1 major page faults in 3 of 4 samples right after turns of others, and at most 0",
+        ),
+    ],
+)
+def test_pages_that_the_baseline_pays_for_after_turns_of_others(evidence, said):
+    (seen,) = process_census.look(evidence)
+    assert seen.issue == "memory.baseline_page_faults"
+    assert seen.message == f"the baseline had {said} after its own: it paid for pages that others took"
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        faults([8, 8, 8], [0, 0]),
+        faults([64] * 9, [60]),  # its own allocations
+        faults([2500] * 9, [2048]),
+        faults([64, 0, 0, 0], [0]),  # once, as at the start
+        faults([64, 64, *[0] * 7], [0]),
+        faults([64] * 9, []),  # nothing to compare with
+        faults([1, 1], [1], "major"),
+        faults([], []),
+    ],
+    ids=lambda _: "",
+)
+def test_page_faults_that_nobody_caused(evidence):
+    assert issues(process_census, evidence) == []
+
+
+def test_what_begins_late_is_seen_in_the_second_half():
+    busy = evolve(REST, children=1)
+    assert issues(process_census, of(census=[REST] * 4 + [busy] * 4, baseline=of(census=[REST] * 8))) == [
+        "location.child_process"
+    ]
+    assert issues(process_census, of(census=[REST] * 4 + [busy], baseline=of(census=[REST] * 5))) == []
+    assert issues(process_census, of(census=[REST] * 4 + [busy] * 4, baseline=of(census=[REST] * 4 + [busy] * 4))) == []
 
 
 def test_a_few_gaps_tell_nothing():

@@ -6,14 +6,13 @@ memory, and the worker copies from there before a sample and back after it, outs
 the worker's process could keep the old values, or hide what it did to them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import torch
 from attrs import Factory, frozen
 
 from aiperf_core.devices import host_memory
 from aiperf_core.devices.device import DeviceKind, Told
-from aiperf_core.pytree import Layout
 
 
 @frozen(slots=False)  # a snapshot of a process reads the attributes
@@ -60,12 +59,12 @@ def create(size: int, kind: DeviceKind, rank: int = 0) -> tuple[torch.Tensor, To
     return tensor, {"device": "cpu", "size": size}, (fd,)
 
 
-def create_each(layouts: Sequence[Layout], kind: DeviceKind) -> Buffers:
-    """Allocate a buffer for the layout of each rank, on its device."""
+def create_each(sizes: Iterable[int], kind: DeviceKind) -> Buffers:
+    """Allocate a buffer of so many bytes for each rank, on its device."""
     created = []
-    for rank, layout in enumerate(layouts):
+    for rank, size in enumerate(sizes):
         with kind.on(rank):
-            created.append(create(layout.total_bytes, kind, rank))
+            created.append(create(size, kind, rank))
     tensors, messages, fds = zip(*created, strict=True)
     return Buffers(list(tensors), list(messages), [fd for own in fds for fd in own])
 

@@ -109,6 +109,12 @@ def in_a_row(call: Callable[[], Any], calls: int) -> Callable[[], Any]:
     return run
 
 
+def page_faults() -> dict[str, int]:
+    """The `minor` and `major` page faults of this process, ended threads included."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return {"minor": usage.ru_minflt, "major": usage.ru_majflt}
+
+
 def counters() -> tuple[int, int, int]:
     """Voluntary and involuntary context switches and minor page faults of this process, ended threads included."""
     usage = resource.getrusage(resource.RUSAGE_SELF)

@@ -8,6 +8,7 @@ from aiperf_core.stats.clock_agreement import Suspicion
 from aiperf_core.stats.observations import is_observed
 from aiperf_core.stats.standing import Rules, Standing
 from aiperf_core.stats.verdicts import Scoring
+from aiperf_core.validity.checks.process_census import BASELINE_FAULTS
 from aiperf_core.validity.policy import Policy
 
 
@@ -30,6 +31,7 @@ def judge(observed: Sequence[Observations], rules: Rules) -> list[Row]:
         # A row that is left open for other work on the machine may still be INVALID for what the checks saw.
         if one.ended in (None, Verdict.INCONCLUSIVE):
             any(one.find(seen) for seen in one.observed.checked)
+        _leave_disturber_open(one)
     return Scoring(standings, rules).rows()
 
 
@@ -56,6 +58,13 @@ def _leave_short_calls_open(one: Standing, rules: Rules) -> None:
             "workload larger, or repeat it on a quiet machine"
         )
         one.stop(Verdict.INCONCLUSIVE, reason)
+
+
+def _leave_disturber_open(one: Standing) -> None:
+    """Leave code open that the baseline paid for: whether it or the machine took the pages is not known."""
+    seen = next((seen for seen in one.observed.checked if seen.issue == BASELINE_FAULTS), None)
+    if seen is not None and one.active:
+        one.stop(Verdict.INCONCLUSIVE, f"{seen.message}; repeat it on a machine with more free memory")
 
 
 def _leave_suspects_open(standings: Sequence[Standing], rules: Rules) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from aiperf_core.measurements import Audit, Census, Memory, Rank, Samples
+from aiperf_core.measurements import Audit, Census, Faults, Memory, Rank, Samples
 
 
 @frozen(kw_only=True)
@@ -33,6 +33,7 @@ class Evidence:
     state_before, state_after: the worker's snapshot of its own process (`process_state.snapshot`) before the import of
         the implementation and after its last call. A claim of that process, unlike all other fields.
     census: the worker's process between two calls, as the kernel shows it.
+    faults: page faults of its process in each sample that an observer timed. Of untrusted code they are a claim.
     repeated_s, fresh_s: times of calls on repeated inputs, and of calls on refreshed inputs.
     aliases: paths of the output that lie in the memory of inputs which are not state.
     machine: facts about the machine, see `devices.environment.facts`.
@@ -59,6 +60,7 @@ class Evidence:
     state_before: dict[str, Any] | None = None
     state_after: dict[str, Any] | None = None
     census: list[Census] | None = None
+    faults: list[Faults] = field(factory=list)
     repeated_s: list[float] = field(factory=list)
     fresh_s: list[float] = field(factory=list)
     aliases: list[str] | None = None

@@ -15,6 +15,7 @@ SAMPLE = {
     "involuntary_switches": 0,
     "hidden": False,
     "beside": {"minor_faults": 3.0},
+    "faults": None,
     "latencies_s": [0.25],
     "output": None,
 }
@@ -30,6 +31,8 @@ AUDIT = {
 def test_an_honest_sample() -> None:
     assert answers.sample(SAMPLE) == SAMPLE
     assert answers.sample({**SAMPLE, "beside": {"until_done_s": 1.0, "mine": 2.0}})["beside"] == {"until_done_s": 1.0}
+    faults = {"minor": 3, "major": 0}
+    assert answers.sample({**SAMPLE, "faults": {**faults, "more": 1}})["faults"] == faults
     delivered = {"numbers": {"[0]": 1.5, "[1]": True}, "late": False, "aliases": ["[0]"]}
     assert answers.sample({**SAMPLE, "output": delivered})["output"] == delivered
 
@@ -38,6 +41,8 @@ def test_an_honest_sample() -> None:
     ("name", "value"),
     [
         ("wall_s", "0.5"),
+        ("faults", [3, 0]),
+        ("faults", {"minor": 3}),
         ("wall_s", True),
         ("wall_s", math.nan),
         ("wall_s", math.inf),

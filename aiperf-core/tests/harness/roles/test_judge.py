@@ -69,12 +69,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     fds: list[int] = []
     threads = torch.get_num_threads()
 
-    def open_target(module: str, **params: float) -> Case:
+    def open_target(module: str, memories: int = 1, **params: float) -> Case:
         ours, theirs = Channel.pair()
         sockets.extend((ours, theirs))
         torch.set_num_threads(threads)
         one = Judge(ours)
-        reply = one.do_open({"name": f"tests.{module}", "module": module}, asdict(CPU), params, 1, 2)
+        reply = one.do_open({"name": f"tests.{module}", "module": module}, asdict(CPU), params, 1, 2, memories=memories)
         here = reply.pop("fds")
         fds.extend(here)
         problem = reply["problem"]
@@ -105,6 +105,27 @@ def copied(values: Any) -> list[torch.Tensor]:
 
 
 # --- opening
+
+
+def test_each_of_several_memories_has_values_and_outputs_of_its_own(opened: Open) -> None:
+    case = opened("judged", memories=2, n=6)
+    judge, first, second = case.judge, *case.judge._memories
+    assert len({one.data_ptr() for each in (first, second) for one in (*each.inputs.bytes, *each.outputs.bytes)}) == 4
+    assert torch.equal(first.inputs.bytes[0], second.inputs.bytes[0])  # static arguments too
+    kept = copied(case.inputs)
+    judge.do_turn_to(1)
+    judge.do_renew(7)
+    assert all(map(torch.equal, pytree.tensors(case.inputs), kept))
+    assert not torch.equal(first.inputs.bytes[0], second.inputs.bytes[0])
+    assert judge.do_changed(thorough=True) == []
+    second.inputs.bytes[0].zero_()
+    assert judge.do_changed(thorough=False)
+    judge.do_repair()
+    assert judge.do_changed(thorough=True) == []
+    second.outputs.bytes[0].zero_()
+    judge.do_turn_to(1)
+    assert second.outputs.bytes[0].eq(0xFF).all()
+    assert not first.outputs.bytes[0].any()
 
 
 def test_a_problem_is_what_a_worker_needs(opened: Open) -> None:

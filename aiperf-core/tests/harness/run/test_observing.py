@@ -12,6 +12,7 @@ import pytest
 
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.formats.candidate import CandidateSource, check_candidate
+from aiperf_core.harness.isolation import process_group
 from aiperf_core.harness.run import bench, observing
 from aiperf_core.harness.run.observing import ObservedTaker, free_processors, has_processor
 from aiperf_core.harness.run.planner import Planner
@@ -33,10 +34,10 @@ class Implementation:
 Judge = Callable[..., list[Row]]
 
 
-def candidate(folder: Path, before: str = "pass") -> CandidateSource:
-    """Honest code that executes a line before its work."""
+def candidate(folder: Path, before: str = "pass", text: str = HONEST) -> CandidateSource:
+    """Code that executes a line before its work."""
     file = folder / "candidate.py"
-    file.write_text(HONEST.replace("BEFORE", before))
+    file.write_text(text.replace("BEFORE", before))
     return check_candidate(file, AIPERF)
 
 
@@ -44,8 +45,8 @@ def candidate(folder: Path, before: str = "pass") -> CandidateSource:
 def judge(measure: Any, tmp_path: Path) -> Judge:
     """The rows of the baseline and of a candidate that executes a line before its work."""
 
-    def judge(before: str = "pass", **options: Any) -> list[Row]:
-        result = measure("features", candidate=candidate(tmp_path, before), **options)
+    def judge(before: str = "pass", text: str = HONEST, **options: Any) -> list[Row]:
+        result = measure("features", candidate=candidate(tmp_path, before, text), **options)
         assert isinstance(result, TargetResult), result
         return result.rows
 
@@ -97,6 +98,55 @@ def test_a_sample_without_an_end_costs_the_row_alone(judge: Judge, observer: boo
     assert baseline.verdict is Verdict.MEASURED
     assert row.verdict is Verdict.FAILED
     assert said in (row.reason or "")
+
+
+# A thread whose child waits for a FIFO before it executes a program cannot be stopped. It goes on to wait until the
+# harness releases the output.
+WAITS_IN_KERNEL = """
+import ctypes, gc, threading, weakref
+
+libc, spawning = ctypes.CDLL(None), []
+
+
+def spawn():
+    actions, argv = ctypes.create_string_buffer(256), (ctypes.c_char_p * 2)(b"true", None)
+    libc.posix_spawn_file_actions_init(actions)
+    libc.posix_spawn_file_actions_addopen(actions, 0, b"fifo", os.O_RDONLY, 0)
+    libc.posix_spawn(ctypes.byref(ctypes.c_int()), b"/bin/true", actions, None, argv, None)
+
+
+def go_on():
+    while spawning and spawning[-1].is_alive():
+        try:
+            os.close(os.open("fifo", os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:  # it has not opened the file again since it was continued
+            time.sleep(0.001)
+
+
+def reply_late(output, aliases):
+    time.sleep(0.1)  # until it was stopped at the end of its sample, and continued
+    spawning.append(threading.Thread(target=spawn))
+    spawning[-1].start()
+    time.sleep(0.05)
+    return aliases(output)
+
+
+def prepare():
+    os.mkfifo("fifo")
+    (output,) = (one for one in gc.get_objects() if type(one).__name__ == "Output")
+    output.aliases = lambda: reply_late(output, type(output).aliases)
+"""
+
+
+def test_the_baseline_is_not_sampled_while_a_process_of_the_candidate_cannot_be_stopped(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_group, "STOPPING_S", 0.5)
+    text = WAITS_IN_KERNEL + HONEST.replace("return", "weakref.finalize(total, go_on)\n        return")
+    baseline, row = judge("if self.calls == 1: prepare()", text)
+    assert baseline.verdict is Verdict.MEASURED
+    assert row.verdict is Verdict.FAILED
+    assert row.reason == "did not stop: a process that it started left its group, or waits in the kernel"
 
 
 def processes(planner: Planner) -> set[int]:

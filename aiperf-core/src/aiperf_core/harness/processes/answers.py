@@ -17,7 +17,7 @@ _MAX_TEXT = 1000
 
 
 def sample(answer: Any) -> dict[str, Any]:
-    """The times of a sample in seconds, its context switches, and its output where that was delivered."""
+    """The times of a sample in seconds, its context switches and page faults, and its output where it was delivered."""
     told = _record(answer)
     times = {name: _optional(told.get(name), _time) for name in ("device_s", "wall_s", "cpu_s")}
     if times["device_s"] is None and times["wall_s"] is None:
@@ -28,6 +28,7 @@ def sample(answer: Any) -> dict[str, Any]:
         **switches,
         "hidden": _boolean(told.get("hidden")),
         "beside": _beside(_record(told.get("beside", {}))),
+        "faults": _optional(told.get("faults"), _faults),
         "latencies_s": [_time(one) for one in _list(told.get("latencies_s", []))],
         "output": _optional(told.get("output"), output),
     }
@@ -119,6 +120,11 @@ def _beside(told: dict[str, Any]) -> dict[str, float]:
     """Further figures of a sample: only those that the harness asks for."""
     readers: dict[str, Callable[[Any], float]] = {"minor_faults": _number, "until_done_s": _time}
     return {name: readers[name](value) for name, value in told.items() if name in readers}
+
+
+def _faults(told: Any) -> dict[str, int]:
+    """Minor and major page faults."""
+    return {name: _count(_record(told).get(name)) for name in ("minor", "major")}
 
 
 def _work(told: dict[str, Any]) -> Work:

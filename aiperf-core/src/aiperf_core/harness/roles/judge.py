@@ -1,7 +1,8 @@
 """The judge: the process that owns a target's data and compares outputs with the reference.
 
 It imports the benchmark for its workload and never runs an implementation. Inputs are in memory that the workers map;
-only the judge knows the seeds of their values.
+only the judge knows the seeds of their values. On a processor each worker of a run of untrusted code has memory of its
+own: who maps a memory file can take its pages from all others that map it.
 
 With several ranks, each rank has its own inputs and outputs in its own memory on its own device.
 """
@@ -37,6 +38,8 @@ class Judge(Service):
     """Answers the judge's requests, of which the first is `open`."""
 
     _opened: OpenTarget
+    _memories: list[TargetMemory]
+    _memory: TargetMemory
 
     def __init__(self, channel: Channel) -> None:
         super().__init__(channel)
@@ -53,6 +56,7 @@ class Judge(Service):
         off: Sequence[str] = (),
         tolerance: Message | None = None,
         flush_bound: Message | None = None,
+        memories: int = 1,
         ahead: bool = False,
     ) -> Message:
         """Make the inputs and the memory for outputs; return the problem for the workers, its cost and the clock's.
@@ -61,6 +65,7 @@ class Judge(Service):
         flush_bound: the fields of the `FlushBound` of this machine; None where nothing is known.
         tolerance: the fields of the `Tolerance` that the user asks for; None for that of the benchmark.
         off: the judge's guards that are switched off.
+        memories: of inputs and outputs, in the host's memory where there are several: one for each worker.
         ahead: no run waits: touch the memory of a flush and of an answer too, which a first use of them does else.
         """
         self._off = frozenset(off)
@@ -75,6 +80,8 @@ class Judge(Service):
             one.right_answer(wide=not one.tolerance.is_exact)
             self.do_flush()
         memory, benchmark = one.memory, loaded.benchmark
+        self._memories = [memory, *(memory.another(one.fresh) for _ in range(1, memories))]
+        self._memory = memory
         problem = {
             "device": loaded.device,
             "cold": benchmark.cache == "cold" and "cold_cache" not in self._off,
@@ -99,7 +106,7 @@ class Judge(Service):
             "tolerance": one.tolerance_text,
             "input_bytes": memory.arguments_bytes + sum(one.fresh[name].nbytes for name in memory.files),
             "output_bytes": pytree.tensor_bytes(memory.output_shape),
-            "fds": (*memory.inputs.fds, *memory.outputs.fds),
+            "fds": [fd for each in self._memories for fd in (*each.inputs.fds, *each.outputs.fds)],
             **self._for_run(target["module"]),
         }
 
@@ -113,28 +120,33 @@ class Judge(Service):
 
     # --- values
 
+    def do_turn_to(self, memory: int) -> None:
+        """Work in this memory from now on, and clear outputs that were delivered there and not judged."""
+        self._memory = self._memories[memory]
+        self._memory.clear()
+
     def do_renew(self, seed: int) -> Message:
         """Draw values and write them over the old ones; return the inputs that are numbers, by rank if any.
 
         All of it is done for values that repeat, too: the time until the next sample must not tell code of them.
         """
         self._opened.draw(seed)
-        return self._opened.memory.renew(self._opened.fresh)
+        return self._memory.renew(self._opened.fresh)
 
     def do_changed(self, thorough: bool) -> list[str]:
         """Paths of inputs whose bits differ from those written, except state.
 
         thorough: compare every bit, also of static arguments; otherwise compare sums of the bits.
         """
-        return self._opened.memory.changed(self._opened.fresh, thorough=thorough)
+        return self._memory.changed(self._opened.fresh, thorough=thorough)
 
     def do_restore(self) -> None:
         """Write the current values of the state again, which the last call may have changed."""
-        self._opened.memory.write(self._opened.fresh, only=self._opened.target.benchmark.task.state)
+        self._memory.write(self._opened.fresh, only=self._opened.target.benchmark.task.state)
 
     def do_repair(self) -> None:
         """Write the current values again, also static ones, after a change."""
-        self._opened.memory.write_all(self._opened.fresh)
+        self._memory.write_all(self._opened.fresh)
 
     def do_flush(self) -> None:
         """Evict the inputs from the last-level cache, and those in files from the page cache."""
@@ -144,22 +156,18 @@ class Judge(Service):
 
     def do_keep(self) -> None:
         """Copy the outputs, before anything else can write to them. The copy is compared, until it is cleared."""
-        self._opened.memory.keep()
-
-    def do_clear(self) -> None:
-        """Clear outputs that were delivered and not judged."""
-        self._opened.memory.clear()
+        self._memory.keep()
 
     def do_compare(self, lossy: Message | None, numbers: dict[str, float]) -> Message:
         """Compare the outputs with the reference for the current values, and clear them.
 
-        All workers map the outputs, and the next worker may get the same values.
+        The next worker may map the same outputs, and get the same values.
         """
         try:
-            return self._opened.compare(self._opened.memory, lossy, numbers)
+            return self._opened.compare(self._memory, lossy, numbers)
         finally:
             if "poison" not in self._off:
-                self.do_clear()
+                self._memory.clear()
             self._opened.target.wait()
 
     # --- calls in a row, each with values of its own
@@ -203,7 +211,7 @@ class Judge(Service):
         for place, seed, own in zip(self._batch, seeds, numbers, strict=True):
             self._opened.draw(seed)
             compared.append(self._opened.compare(place, lossy, own))
-        self.do_clear()
+        self._memory.clear()
         wrong = next((one for one in compared if one["error"]), None)
         return wrong or max(compared, key=lambda one: one["worst"] or 0.0)
 

@@ -1,4 +1,4 @@
-"""The memory of a target's data, which workers map, and the files of inputs that they read."""
+"""The memory of a target's data, which a worker or all workers map, and the files of inputs that they read."""
 
 from collections.abc import Collection
 from typing import Any
@@ -47,7 +47,7 @@ class TargetMemory:
         layouts = [pytree.Layout() for _ in target.places]
         inputs_shape = target.describe(_in_memory(fresh, files), layouts, "the workload")
         static_shape = target.describe(target.static, layouts, "the static arguments")
-        memory = cls(target, files, inputs_shape, static_shape, shared_buffers.create_each(layouts, target.kind))
+        memory = cls(target, files, inputs_shape, static_shape, _buffers(layouts, target))
         memory.write_all(fresh)
         if target.benchmark.cache == "cold":
             memory.evict_files()
@@ -57,13 +57,24 @@ class TargetMemory:
         """Make memory for outputs of the form of an answer of the reference."""
         layouts = [pytree.Layout() for _ in self.target.places]
         self.output_shape = self.target.describe(answer, layouts, self.target.reference)
-        self.outputs = shared_buffers.create_each(layouts, self.target.kind)
+        self.outputs = _buffers(layouts, self.target)
         self._judged = self.outputs.bytes
 
     def at(self, inputs: torch.Tensor, outputs: torch.Tensor) -> "TargetMemory":
         """The same in other memory, with memory for a copy of the outputs."""
         copies = [torch.empty_like(outputs)]
         return evolve(self, inputs=Buffers([inputs]), outputs=Buffers([outputs]), copies=copies)
+
+    def another(self, fresh: dict[str, Any]) -> "TargetMemory":
+        """The same in memory of its own, with these inputs and the static arguments written."""
+        kind = self.target.kind
+        inputs, outputs = (
+            shared_buffers.create_each([one.numel() for one in each.bytes], kind)
+            for each in (self.inputs, self.outputs)
+        )
+        memory = evolve(self, inputs=inputs, outputs=outputs)
+        memory.write_all(fresh)
+        return memory
 
     @property
     def arguments_bytes(self) -> int:
@@ -173,6 +184,10 @@ class TargetMemory:
         """Evict the inputs in files from the page cache."""
         for file in self.files.values():
             file.evict()
+
+
+def _buffers(layouts: list[pytree.Layout], target: LoadedTarget) -> Buffers:
+    return shared_buffers.create_each([one.total_bytes for one in layouts], target.kind)
 
 
 def _in_memory(fresh: dict[str, Any], files: Collection[str]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from aiperf_core.devices import shared_buffers
 from aiperf_core.devices.cpu import give_back_freed_memory, keep_freed_memory, reset_peak_rss, wall_of
 from aiperf_core.devices.device import Device
 from aiperf_core.devices.flush_bound import FlushBound
-from aiperf_core.devices.timing import Timed
+from aiperf_core.devices.timing import Timed, page_faults
 from aiperf_core.harness.isolation.observed_page import ObservedPage
 from aiperf_core.harness.isolation.process_state import digest_code, objects, snapshot
 from aiperf_core.harness.processes.channel import Channel, Message
@@ -216,6 +216,7 @@ class Worker(Service):
             self._device.make_ready()
             last = page.number
             self.notify("ready")
+            before = page_faults()
             number = page.wait(last)
             try:
                 timed = self._device.time(self._code.call(page.numbers()), "wall")
@@ -224,6 +225,7 @@ class Worker(Service):
             except BaseException:
                 page.end(number, {})
                 raise
+            faults = {name: count - before[name] for name, count in page_faults().items()}
             self.notify("ended")
         finally:
             gc.enable()
@@ -233,6 +235,7 @@ class Worker(Service):
         return {
             **_told(timed),
             "beside": {"minor_faults": timed.minor_faults},
+            "faults": faults,
             "output": {"numbers": {}, "late": False, "aliases": self._output.aliases()},
         }
 

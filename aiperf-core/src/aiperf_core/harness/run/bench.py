@@ -1,5 +1,6 @@
 """What a target is measured with: the judge, the participants and their workers, and the sampler; opened and closed."""
 
+import itertools
 import os
 import random
 from typing import Any
@@ -54,7 +55,7 @@ class Bench:
     _judge: Child | None = field(default=None, init=False)
     _observer: Child | None = field(default=None, init=False)
     _sampler: Sampler | None = field(default=None, init=False)
-    _fds: tuple[int, ...] = field(default=(), init=False)
+    _fds: list[tuple[int, ...]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Open the telemetry."""
@@ -92,6 +93,9 @@ class Bench:
         self.participants = [_participant(setup, one) for one in setup.plan.implementations(setup.options)]
         if setup.options.controls:
             self.participants.append(_control(self.participants[0]))
+        if setup.trust.own_memory:
+            for number, one in enumerate(self.participants):
+                one.memory = number
         judge = self._start_judge(rng)
         self._judge = judge.child
         if setup.trust.observed and has_processor(setup.plan.described.threads):
@@ -100,7 +104,9 @@ class Bench:
         self.facts = environment.facts(setup.device.name)  # while the others are busy
         opened = self._collect_opened(judge)
         self._judge.paused = setup.pausing
-        self._fds = tuple(opened.pop("fds", ()))
+        fds, memories = tuple(opened.pop("fds", ())), self._memories
+        each = len(fds) // memories
+        self._fds = [fds[each * number : each * (number + 1)] for number in range(memories)]
         self.opened = opened
         self._sampler = self._sampling(self._judge, rng, judge.first_seed)
 
@@ -123,7 +129,7 @@ class Bench:
     def close(self) -> None:
         """End the processes and close what was opened."""
         self.workers.end(self.active)
-        for fd in self._fds:
+        for fd in itertools.chain(*self._fds):
             os.close(fd)
         self.conditions.close()
         self.workers.close()
@@ -143,6 +149,11 @@ class Bench:
             if ending is not None and self.setup.source_of(one.declared):
                 one.recorder.note(ending=Ending(ending.verdict, reason))
 
+    @property
+    def _memories(self) -> int:
+        """The number of memories of inputs and outputs."""
+        return 1 + max(one.memory for one in self.participants)
+
     def _start_judge(self, rng: random.Random) -> JudgeProcess:
         """The judge that was started ahead for this run, or a new one."""
         setup, tolerance = self.setup, self.setup.options.overrides.tolerance
@@ -151,6 +162,7 @@ class Bench:
             "device": asdict(setup.device),
             "params": setup.plan.params,
             "off": sorted(setup.options.off),
+            "memories": self._memories,
             "tolerance": asdict(tolerance) if tolerance else None,
             "flush_bound": asdict(setup.machine.flush_bound) if setup.machine.flush_bound else None,
         }
@@ -206,7 +218,12 @@ class Bench:
         seeds = Seeds(rng, first_seed, setup.options.off)
         if setup.trust.observed:
             taker: SampleTaker = ObservedTaker(
-                judge, method, seeds, observer=self._observer, free=free_processors(described.threads)
+                judge,
+                method,
+                seeds,
+                participants=self.participants,
+                observer=self._observer,
+                free=free_processors(described.threads),
             )
         else:
             taker = SampleTaker(judge, method, seeds)

@@ -19,6 +19,7 @@ from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.taking import JudgeError, SampleTaker
+from aiperf_core.measurements import Faults
 from aiperf_core.results.models import Verdict
 
 # Processors that must be free beside the threads of the workload, for an observer that spins.
@@ -48,12 +49,15 @@ def has_processor(threads: int | None) -> bool:
 class ObservedTaker(SampleTaker):
     """Takes samples that an observer times.
 
+    participants: all that take part.
     observer: its process; None where the supervisor is the observer.
     free: the processors for its process; none for all.
     """
 
+    participants: list[Participant] = field(kw_only=True)
     observer: Child | None = field(default=None, kw_only=True)
     free: list[int] = field(factory=list, kw_only=True)
+    _last: Participant | None = field(default=None, init=False)
     _groups: dict[int, ProcessGroup] = field(factory=dict, init=False)
 
     def take(
@@ -80,6 +84,7 @@ class ObservedTaker(SampleTaker):
         worker, method = one.worker, self.method
         assert isinstance(worker, Child)
         timeout_s = method.trust.timeout_s(method.timeout_s, first=first)
+        after_itself, self._last = self._last is one, one
         start = time.perf_counter()
         worker.ask("ready", timeout=method.timeout_s)
         worker.post("observed_sample")
@@ -87,11 +92,12 @@ class ObservedTaker(SampleTaker):
         self.clockwork.messages_s += time.perf_counter() - start
         self._halt(worker)
         stopped = process_monitor.process_s(worker.pid)
-        self._renew(seed, own=fresh and "fresh_values" not in method.off)
+        self._renew(one, seed, own=fresh and "fresh_values" not in method.off)
         continued = process_monitor.process_s(worker.pid)
         self._wait_stopped(self.judge)  # its threads would take processors from the call
         if one.declared.role != "baseline" and not self._group(worker).is_stopped:
             raise _not_stopped(worker)
+        self._halt_others(one)
         seen = self._observe(one, timeout_s)
         numbers = self._kept_output(one) if seen.ended_s is not None and seen.halted_s is not None else {}
         told = self._told(worker, seen, timeout_s)
@@ -106,6 +112,7 @@ class ObservedTaker(SampleTaker):
             return None
         return {
             **told,
+            "faults": None if told["faults"] is None else Faults(**told["faults"], after_itself=after_itself),
             "own_s": told["wall_s"],
             "wall_s": seen.ended_s,
             "bracket_s": seen.ended_s,
@@ -122,6 +129,17 @@ class ObservedTaker(SampleTaker):
         self.clockwork.stopping_s += time.perf_counter() - start
         if halted is None:
             raise _not_stopped(worker)
+
+    def _halt_others(self, one: Participant) -> None:
+        """Wait until all processes of the other variants have stopped; a variant whose do not is out of the run.
+
+        They have stopped at the end of their samples, and went on to answer.
+        """
+        for other in self.participants:
+            if other is not one and other.declared.role == "variant" and other.running:
+                assert isinstance(other.child, Child)
+                if self._group(other.child).halt() is None:
+                    other.fail(_not_stopped(other.child))
 
     def _group(self, worker: Child) -> ProcessGroup:
         if worker.pid not in self._groups:

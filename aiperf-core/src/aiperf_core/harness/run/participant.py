@@ -58,6 +58,7 @@ class Participant:
     policy: decides which issues end its part.
     child: its worker's process, or its ranks; None before they are started.
     page: what its process shares with an observer, where one times it.
+    memory: the number of the judge's memory that its process maps.
     active: whether it is still being measured.
     was_starved: whether its part ended because its observer had no processor; its process was looked at all the same.
     """
@@ -67,6 +68,7 @@ class Participant:
     policy: Policy = field(factory=Policy)
     child: WorkerHandle | None = None
     page: ObservedPage | None = None
+    memory: int = 0
     pace: Pace = field(factory=Pace)
     recorder: Recorder = field(default=Factory(lambda self: Recorder.of(self.declared), takes_self=True))
     process: ProcessEvidence = field(factory=ProcessEvidence)
@@ -142,6 +144,8 @@ class Participant:
         """Keep a timed sample. `place` is its round, block and step."""
         if self.child is not None and self.child.last_s:
             self.recorder.ranks.times_s.append(self.child.last_s)
+        if sample.get("faults") is not None:
+            self.process.faults.append(sample["faults"])
         self.recorder.record(place, sample, calls=self.pace.calls, judged=judged)
 
     def is_starved(self, sample: bool, least: int) -> bool:

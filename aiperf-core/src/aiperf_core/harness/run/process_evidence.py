@@ -5,7 +5,7 @@ from typing import Any
 from attrs import define, field
 
 from aiperf_core.harness.isolation.mapped_code import Mapped
-from aiperf_core.measurements import Census
+from aiperf_core.measurements import Census, Faults
 from aiperf_core.validity.checks.global_state import changes
 from aiperf_core.validity.checks.repeat_against_fresh import gains
 
@@ -20,6 +20,7 @@ class ProcessEvidence:
     declared_to_worker: what the benchmark declares in its process; None for a candidate.
     mapped: compiled code that its processes have mapped.
     census: its process between two calls.
+    faults: its page faults in each counted sample that an observer timed.
     """
 
     repeated_s: list[float] = field(factory=list)
@@ -30,6 +31,7 @@ class ProcessEvidence:
     declared_to_worker: dict[str, Any] | None = None
     mapped: Mapped | None = None
     census: list[Census] = field(factory=list)
+    faults: list[Faults] = field(factory=list)
 
     def begin(self, state: dict[str, Any]) -> None:
         """Keep the first snapshot of a new process. Snapshots of an earlier process that changed something are kept."""

@@ -58,6 +58,7 @@ def _evidence(bench: Bench, one: Participant, **beside: Any) -> Evidence:
         state_before=seen.state_before,
         state_after=seen.state_after,
         census=seen.census,
+        faults=seen.faults,
         repeated_s=seen.repeated_s,
         fresh_s=seen.fresh_s,
         aliases=None if seen.aliases is None else sorted({*seen.aliases} - {*opened["views"]}),

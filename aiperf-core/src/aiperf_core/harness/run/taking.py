@@ -106,7 +106,7 @@ class SampleTaker:
     """Takes single samples.
 
     clockwork: where the time goes.
-    present: the seed of the values that are in place; None where it is unknown.
+    present: the seed of the values in the memory of the last sample; None where it is unknown.
     """
 
     judge: Child
@@ -115,6 +115,7 @@ class SampleTaker:
     clockwork: Clockwork = field(factory=Clockwork)
     present: int | None = None
     _numbers: dict[str, float] = field(factory=dict)
+    _memory: int = 0
 
     def ask_judge(self, do: str, **arguments: Any) -> Any:
         """Make a request to the judge. Raises `JudgeError` where it failed."""
@@ -151,7 +152,7 @@ class SampleTaker:
             self.clockwork.messages_s += time.perf_counter() - start
             watched = self._wait_stopped(one.worker)
             stopped = process_monitor.process_s(one.worker.pid) if watched else None
-            self._renew(seed, own=trust.own_values and fresh and "fresh_values" not in method.off)
+            self._renew(one, seed, own=trust.own_values and fresh and "fresh_values" not in method.off)
             # Without another wait: a process that something continued is given no time to stop.
             continued = process_monitor.process_s(one.worker.pid) if watched else None
             self._wait_stopped(self.judge)  # its threads would take processors from the call
@@ -225,15 +226,16 @@ class SampleTaker:
             self.clockwork.stopping_s += time.perf_counter() - start
         return watched
 
-    def _renew(self, seed: int, *, own: bool) -> None:
-        """Put the values of a seed in place, and the caches into the declared state.
+    def _renew(self, one: Participant, seed: int, *, own: bool) -> None:
+        """Put the values of a seed into the memory of an implementation, and the caches into the declared state.
 
         Values that are `own` are shared with no other implementation.
         """
         start = time.perf_counter()
         if self.method.trust.own_values:
-            self.ask_judge("clear")
-        if own or seed != self.present:
+            self.ask_judge("turn_to", memory=one.memory)
+        if own or (one.memory, seed) != (self._memory, self.present):
+            self._memory = one.memory
             self.present = self.seeds.new() if own else seed
             self._numbers = self.ask_judge("renew", seed=self.present)
         elif self.method.has_state:

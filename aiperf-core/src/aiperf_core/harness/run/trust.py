@@ -17,11 +17,14 @@ class Trusted:
 
     own_values: whether each sample has values that no other implementation is given, and memory is cleared before it.
     delivers: whether every sample delivers its output before it is known whether it is judged.
+    own_memory: whether each process maps inputs and outputs of its own: one that maps a memory file can take its pages
+        from all others that map it.
     observed: whether an observer outside of the processes times the samples.
     in_batches: whether the supervisor times calls in a row, by which a gain is confirmed.
     """
 
     own_values = False
+    own_memory = False
     delivers = False
     observed = False
     in_batches = False
@@ -96,5 +99,6 @@ class Untrusted(Trusted):
 class Observed(Untrusted):
     """The treatment of untrusted code on a processor: its process decides no time."""
 
+    own_memory = True
     observed = True
     in_batches = False

@@ -50,8 +50,8 @@ class Workers:
                 candidate=self._candidate(one),
             )
 
-    def open(self, implementations: list[Participant], problem: dict[str, Any], fds: tuple[int, ...]) -> None:
-        """Give the workers the data: the same memory to all."""
+    def open(self, implementations: list[Participant], problem: dict[str, Any], fds: list[tuple[int, ...]]) -> None:
+        """Give the workers the data: `fds` are the descriptors of each memory."""
         for one in implementations:
             # An import is no call; on a busy machine it takes seconds.
             begun = one.collect(answers.begun, timeout=max(self.setup.options.timeout_s, _IMPORT_TIMEOUT_S))
@@ -65,7 +65,7 @@ class Workers:
                 if self.setup.trust.observed:
                     one.page = ObservedPage.create()
                 pages = () if one.page is None else (one.page.fd,)
-                one.post("open", fds=(*fds, *pages), problem={**problem, "folder": self._folder_for(one)})
+                one.post("open", fds=(*fds[one.memory], *pages), problem={**problem, "folder": self._folder_for(one)})
         for one in implementations:
             held = one.collect(answers.groups, timeout=self._start_timeout_s(one)) if one.active else None
             if held is not None and one.process.state_before is not None and one.process.state_after is None:

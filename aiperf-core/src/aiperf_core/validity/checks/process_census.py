@@ -21,15 +21,29 @@ MOST_BUSY_S, LEAST_BUSY_S, BUSY_SHARE = 0.002, 0.0003, 0.25
 FAULTS_SHARE = 0.05
 # A growth of the memory in swap that is no chance.
 SWAPPED_BYTES = 1 << 20
+# Page faults of the baseline in a sample count beyond the most of a sample after its own turn, multiplied by the first:
+# more minor ones than the second. They are a finding from this share of the samples after turns of others, and two.
+MORE_FAULTS, LEAST_MINOR_FAULTS, TAKEN_SHARE, LEAST_TAKEN = 1.25, 8, 0.25, 2
+# The finding for which no speedup of untrusted code is believed.
+BASELINE_FAULTS = "memory.baseline_page_faults"
 _FIRST_SERVED = ("rr", "fifo", "deadline")
 
 
 def look(evidence: Evidence) -> list[Seen] | NotObserved:
-    """Find helper processes, work between the calls, privileges, pages from disk and other GPUs."""
+    """Find helper processes, work between the calls, privileges, pages from disk or of the baseline, and other GPUs."""
     census = evidence.census or []
     if len(census) < MIN_CENSUSES:
         return NotObserved(f"the process was observed {len(census)} times; {MIN_CENSUSES} are necessary")
     others = (evidence.baseline.census or []) if evidence.baseline else []
+    found = _compare(census, others, evidence)
+    if not found and len(census) >= 2 * MIN_CENSUSES:  # it may have begun late
+        found = _compare(census[len(census) // 2 :], others[len(others) // 2 :], evidence)
+    taken = _taken(evidence)
+    return [*found, taken] if taken else found
+
+
+def _compare(census: list[Census], others: list[Census], evidence: Evidence) -> list[Seen]:
+    """What censuses show of a process, beside those of the baseline."""
     found = (
         _children(census, others),
         _busy(census, others, evidence),
@@ -123,6 +137,24 @@ def _pages(census: list[Census], others: list[Census]) -> Seen | None:
         often = f"{units.percent(share)} of the gaps between calls; the baseline: {units.percent(usual)}"
         message = f"pages were read from disk in {often}"
         return Seen("memory.page_fault_timing", message, figures)
+    return None
+
+
+def _taken(evidence: Evidence) -> Seen | None:
+    """Page faults of the baseline that come with the turns of others, whose code has taken pages from it."""
+    faults = evidence.baseline.faults if evidence.baseline else []
+    alone, beside = ([one for one in faults if one.after_itself is after] for after in (True, False))
+    for kind, least in (("major", 0), ("minor", LEAST_MINOR_FAULTS)):
+        usual = max((getattr(one, kind) for one in alone), default=None)
+        if usual is None:
+            continue
+        more = [count for one in beside if (count := getattr(one, kind)) > MORE_FAULTS * usual + least]
+        if len(more) >= max(LEAST_TAKEN, TAKEN_SHARE * len(beside)):
+            message = (
+                f"the baseline had {median(more):.0f} {kind} page faults in {len(more)} of {len(beside)} samples right "
+                f"after turns of others, and at most {usual} after its own: it paid for pages that others took"
+            )
+            return Seen(BASELINE_FAULTS, message, {"kind": kind, "faults": median(more), "usual": usual})
     return None
 
 

@@ -1,6 +1,6 @@
 """Memory: memory does the work, or disturbs it."""
 
-from aiperf_core.validity.issues import ALWAYS, SOFT, Issue
+from aiperf_core.validity.issues import ALWAYS, SOFT, Exclusion, Issue
 
 ISSUES = (
     Issue(
@@ -71,6 +71,28 @@ ISSUES = (
         needs=("linux",),
         severity=SOFT,
         predecessor="Memory / Page Fault Timing",
+    ),
+    Issue(
+        id="memory.baseline_page_faults",
+        title="Code takes pages from the baseline",
+        happens=(
+            "The code takes pages that the baseline maps too, or fills the memory until the kernel takes them. The "
+            "baseline pays for them within its calls."
+        ),
+        guard="process_census",
+        protection=(
+            "The page faults of the baseline right after turns of untrusted code are compared with those after its own "
+            "turns. Where they are more, the row is INCONCLUSIVE."
+        ),
+        needs=("linux",),
+        severity=SOFT,
+        excluded=Exclusion(
+            construction=(
+                "On a processor the judge gives each process of a run of untrusted code memory of its own for inputs "
+                "and outputs, of which no other process has a descriptor."
+            ),
+            test="aiperf-core/tests/harness/run/test_baseline_pages.py::test_code_takes_no_pages_from_the_baseline",
+        ),
     ),
     Issue(
         id="memory.swap_interference",
