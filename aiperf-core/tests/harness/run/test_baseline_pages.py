@@ -1,5 +1,6 @@
 """What untrusted code does to pages costs itself alone: the baseline's page faults are those of its own calls."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -10,6 +11,8 @@ import pytest
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.run import recording
+from aiperf_core.harness.run.observing import ObservedTaker
+from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.sampler import MIN_PASSES
 from aiperf_core.harness.run.trust import Observed
 from aiperf_core.measurements import Faults
@@ -132,3 +135,33 @@ def test_code_that_takes_pages_is_not_believed(judge: Judge, monkeypatch: pytest
     assert [(one.severity, one.message) for one in row.findings if one.issue == BASELINE_FAULTS] == [
         ("warning", message)
     ]
+
+
+def shared(pid: int) -> dict[str, str]:
+    """What a process has that others may have too: descriptors and writable shared mappings, by device and inode."""
+    found = {}
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        status = entry.stat()
+        found[f"{status.st_dev}:{status.st_ino}"] = str(entry.readlink())
+    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        _, rights, _, device, inode, *path = line.split(maxsplit=5)
+        if rights[1] == "w" and rights[3] == "s":
+            major, minor = (int(one, 16) for one in device.split(":"))
+            found[f"{os.makedev(major, minor)}:{inode}"] = rights + "".join(path)
+    return found
+
+
+def test_the_baseline_and_the_code_share_no_file_or_memory_that_either_can_write(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, dict[str, str]] = {}
+    observe = ObservedTaker._observe
+
+    def looking(self: ObservedTaker, one: Participant, timeout_s: float) -> Any:
+        seen[one.name] = shared(one.worker.pid)
+        return observe(self, one, timeout_s)
+
+    monkeypatch.setattr(ObservedTaker, "_observe", looking)
+    judge("pass")
+    ours, theirs = seen["candidate"], seen["kept"]
+    assert {ours[one] for one in ours.keys() & theirs.keys()} == {"/dev/null"}

@@ -4,7 +4,7 @@ All do the work of `relaxation`, step by step as the baseline of `judged` does. 
 attack claims to be faster, or to be right at a time when it is not.
 """
 
-from aiperf_redteam.clock import claims, ends, honest, outputs, processes
+from aiperf_redteam.clock import claims, ends, honest, outputs, pages, processes
 
 _HEAD = """
 import ctypes
@@ -82,8 +82,8 @@ class Implementation:
             v.tanh_().mul_(0.5).add_(x)
         return v
 """
-ATTACKS = {**ends.ATTACKS, **outputs.ATTACKS, **claims.ATTACKS, **processes.ATTACKS}
-HONEST = honest.HONEST
+ATTACKS = {**ends.ATTACKS, **outputs.ATTACKS, **claims.ATTACKS, **processes.ATTACKS, **pages.ATTACKS}
+HONEST = {**honest.HONEST, **pages.HONEST}
 
 
 def candidate(name: str) -> str:
