@@ -1,6 +1,6 @@
 """Memory: memory does the work, or disturbs it."""
 
-from aiperf_core.validity.issues import ALWAYS, SOFT, Exclusion, Issue
+from aiperf_core.validity.issues import ALWAYS, NOTE, SOFT, Exclusion, Issue
 
 ISSUES = (
     Issue(
@@ -85,7 +85,7 @@ ISSUES = (
             "turns. Where they are more, the row is INCONCLUSIVE."
         ),
         needs=("linux",),
-        severity=SOFT,
+        severity=NOTE,
         excluded=Exclusion(
             construction=(
                 "On a processor the judge gives each process of a run of untrusted code memory of its own for inputs "
