@@ -60,7 +60,7 @@ def create(size: int, kind: DeviceKind, rank: int = 0) -> tuple[torch.Tensor, To
 
 
 def create_each(sizes: Iterable[int], kind: DeviceKind) -> Buffers:
-    """Allocate a buffer of so many bytes for each rank, on its device."""
+    """Allocate a buffer for each rank on its device; `sizes` are in bytes."""
     created = []
     for rank, size in enumerate(sizes):
         with kind.on(rank):
