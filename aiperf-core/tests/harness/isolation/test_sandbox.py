@@ -9,6 +9,7 @@ import re
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from aiperf_core.harness.isolation import sandbox
 from aiperf_core.harness.isolation.sandbox import PROTECTIONS, Limits, clean_environment, confine
@@ -28,6 +29,7 @@ from aiperf_core.results.models import Confined
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confinement needs Linux")
 
 HEADER = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+PLAIN_USER = 59999
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -100,6 +102,27 @@ def vars_of(limits: Limits) -> dict[str, Any]:
 def confined(request: pytest.FixtureRequest, scratch: Path) -> Confine:
     """Both arrangements: with a user id of its own where that can be had, and without."""
     return Confine(Limits(scratch, cuda=request.param, processes=24, file_bytes=1 << 16))
+
+
+@pytest.fixture(params=["own user", "gpu", "plain user"])
+def owned(request: pytest.FixtureRequest) -> Iterator[Confine]:
+    """The three owners that a confined process may have, where root can play them."""
+    kind = request.param
+    if kind == "plain user" and os.geteuid() != 0:
+        pytest.skip("root can play a plain user, not the other way round")
+    with tempfile.TemporaryDirectory() as folder:
+        before = (lambda: become_plain(folder)) if kind == "plain user" else (lambda: None)
+        yield Confine(Limits(Path(folder), cuda=kind == "gpu"), before)
+
+
+def become_plain(*files: str | Path) -> None:
+    """Become an ordinary user who owns these files."""
+    for file in files:
+        os.chown(file, PLAIN_USER, PLAIN_USER)
+    os.setgroups([])
+    os.setresgid(PLAIN_USER, PLAIN_USER, PLAIN_USER)
+    os.setresuid(PLAIN_USER, PLAIN_USER, PLAIN_USER)
+    libc.prctl(4, 1, 0, 0, 0)
 
 
 @pytest.fixture
@@ -282,8 +305,65 @@ def test_nothing_is_set_of_other_processes(scratch: Path, arranged: str) -> None
     confined(lambda: os.setpriority(os.PRIO_PROCESS, parent, os.getpriority(os.PRIO_PROCESS, parent))).denied(
         "system_calls"
     )
-    own = confined(lambda: os.sched_setaffinity(0, cores))
-    assert own.error == ""
+
+
+WAYS_TO_OTHER_PROCESSORS = {
+    "itself": "os.sched_setaffinity(0, everywhere)",
+    "itself by its number": "os.sched_setaffinity(os.getpid(), everywhere)",
+    "a thread": "in_thread(lambda: os.sched_setaffinity(0, everywhere))",
+    "a thread by its number": "in_thread(lambda: os.sched_setaffinity(threading.get_native_id(), everywhere))",
+    "a child of its parent": "in_child(lambda: os.sched_setaffinity(os.getppid(), everywhere))",
+    "a child of itself": "in_child(lambda: os.sched_setaffinity(0, everywhere))",
+    "a program": "subprocess.run(['taskset', '-a', '-p', 'ff', str(os.getpid())], check=True, capture_output=True)",
+}
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a processor beside its own")
+@pytest.mark.parametrize("who", WAYS_TO_OTHER_PROCESSORS)
+def test_it_stays_on_its_processors_and_is_told_that_it_moved(owned: Confine, who: str) -> None:
+    """OpenMP, MKL and honest code bind threads when they start, and some end the process if that fails."""
+    everywhere = os.sched_getaffinity(0)
+    own = {max(everywhere)}
+
+    def in_child(act: Callable[[], object]) -> None:
+        if (pid := os.fork()) == 0:
+            act()
+            os._exit(os.sched_getaffinity(0) != own)
+        assert os.waitpid(pid, 0)[1] == 0
+
+    def in_thread(act: Callable[[], object]) -> None:
+        found: list[set[int]] = []
+        thread = threading.Thread(target=lambda: (act(), found.append(os.sched_getaffinity(0))))
+        thread.start()
+        thread.join()
+        assert found == [own]
+
+    def body() -> bool:
+        eval(WAYS_TO_OTHER_PROCESSORS[who], {**globals(), **locals(), **ways})
+        return all(os.sched_getaffinity(int(task)) == own for task in os.listdir("/proc/self/task"))
+
+    ways = {"everywhere": everywhere, "in_child": in_child, "in_thread": in_thread}
+    outcome = evolve(owned, before=lambda: (owned.before(), os.sched_setaffinity(0, own)))(body)
+    outcome.needs("system_calls")
+    assert (outcome.error, outcome.value) == ("", True)
+
+
+@pytest.mark.parametrize("name", ["sched_setparam", "sched_setscheduler", "sched_setattr", "setpriority", "ioprio_set"])
+@pytest.mark.parametrize("whose", ["its own", "of number 0"])
+def test_its_priority_stays(owned: Confine, name: str, whose: str) -> None:
+    def body() -> int:
+        # The lowest priority, which any process may take. Of the first three calls the first argument is the process.
+        pid, setting = os.getpid() if whose == "its own" else 0, struct.pack("=IIQiIQQQ", 48, 0, 0, 19, 0, 0, 0, 0)
+        arguments = {
+            "sched_setparam": (pid, bytes(4)),
+            "sched_setscheduler": (pid, ctypes.c_long(os.SCHED_IDLE), bytes(4)),
+            "sched_setattr": (pid, setting, ctypes.c_long(0)),
+            "setpriority": (ctypes.c_long(0), pid, ctypes.c_long(19)),
+            "ioprio_set": (ctypes.c_long(1), pid, ctypes.c_long(3 << 13)),
+        }
+        return call(number(name), *arguments[name])
+
+    owned(body).denied("system_calls", "EPERM")
 
 
 def test_programs_are_started_and_ended(confined: Confine) -> None:
@@ -397,7 +477,7 @@ def test_every_call_of_the_table_is_denied(confined: Confine) -> None:
 
     outcome = confined(body)
     outcome.needs("system_calls")
-    assert outcome.value == dict.fromkeys(DENIED, "EPERM") | {"setpgid": "0"}
+    assert outcome.value == dict.fromkeys(DENIED, "EPERM") | dict.fromkeys(sandbox._PRETENDED, "0")
 
 
 def test_who_is_told_that_a_group_was_made_stays_in_the_old_one(confined: Confine) -> None:
@@ -538,21 +618,14 @@ def test_a_change_of_user_leaves_no_trace(confined: Confine) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root can play a plain user, not the other way round")
 def test_a_plain_user_is_confined_too() -> None:
-    parent, owner = os.getpid(), 59999
+    parent = os.getpid()
     with tempfile.TemporaryDirectory() as folder:
-
-        def become_plain() -> None:
-            os.chown(folder, owner, owner)
-            os.setgroups([])
-            os.setresgid(owner, owner, owner)
-            os.setresuid(owner, owner, owner)
-            libc.prctl(4, 1, 0, 0, 0)
 
         def body() -> list[object]:
             Path("kept").write_text("x")
             return [os.geteuid(), *resource.getrlimit(resource.RLIMIT_NPROC), os.listdir("/root")]
 
-        confined = Confine(Limits(Path(folder), processes=24), become_plain)
+        confined = Confine(Limits(Path(folder), processes=24), lambda: become_plain(folder))
         outcome = confined(body)
         assert outcome.confined.lacking.get("user") == "only root can give a process another user id"
         outcome.denied("files")

@@ -106,7 +106,7 @@ PROTECTIONS = {
     "user": "has its own user id, not the harness's",
     "processes": "has a limited number of processes and threads",
     "system_calls": "has no network, tracing, mounts, namespaces or kernel interfaces; changes no setting of other "
-    "processes; stays in its process group, with all that it starts",
+    "processes, and neither its own priority nor its processors; stays in its process group, with all that it starts",
 }
 
 # Protections under which a device's driver may not start, in the order in which they are left out.
@@ -422,10 +422,10 @@ iopl 172 -, ioperm 173 -, modify_ldt 154 -
 """
 # Allowed in some forms; all others in the table are denied in every form.
 _SIGNALS = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
-_SETTERS = ("prlimit64", "sched_setparam", "sched_setscheduler", "sched_setattr", "sched_setaffinity", "move_pages")
+_SETTERS = ("prlimit64", "move_pages")
 _IN_SOME_FORMS = {"socket", "clone", "clone3", "timer_create", "fcntl", "prctl", *_SIGNALS, *_SETTERS}
-# Not executed, but reported as successful. OpenMP binds its threads by their ids, and ends the process if that fails;
-# ninja starts every program in a new process group.
+# Not executed, but reported as successful. OpenMP binds its threads, and ends the process if that fails; ninja starts
+# every program in a new process group. A process that could set its processors would borrow others within a call.
 _PRETENDED = ("sched_setaffinity", "setpgid")
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 
@@ -475,7 +475,7 @@ def _program(machine: str, *, cuda: bool, only_self: tuple[str, ...]) -> _Code:
     code += _on(numbers["socket"], _sockets() if cuda else [_give(_ERRNO | _EPERM)])
     for name in only_self:
         is_self = [_jump(_EQUAL, 0, 2, 0), _jump(_EQUAL, os.getpid(), 1, 0)]
-        code += _on(numbers[name], [_argument(0), *is_self, *_verdicts(_error(name))])
+        code += _on(numbers[name], [_argument(0), *is_self, *_verdicts()])
     # The harness stops a process by a signal while others are timed. SIGCONT from the kernel would continue it.
     for name, place, command in (("fcntl", 2, fcntl.F_SETSIG), ("prctl", 1, _PR_SET_PDEATHSIG)):
         wakes = [_argument(place), _jump(_EQUAL, signal.SIGCONT, 0, 1)]
@@ -484,12 +484,8 @@ def _program(machine: str, *, cuda: bool, only_self: tuple[str, ...]) -> _Code:
         code += _on(numbers["timer_create"], [_give(_ERRNO | _EPERM)])
     for name, number in numbers.items():
         if name not in _IN_SOME_FORMS:
-            code += _on(number, [_give(_ERRNO | _error(name))])
+            code += _on(number, [_give(_ERRNO | (0 if name in _PRETENDED else _EPERM))])
     return [*code, _give(_ALLOW)]
-
-
-def _error(name: str) -> int:
-    return 0 if name in _PRETENDED else _EPERM
 
 
 def _sockets() -> _Code:
