@@ -106,7 +106,8 @@ PROTECTIONS = {
     "user": "has its own user id, not the harness's",
     "processes": "has a limited number of processes and threads",
     "system_calls": "has no network, tracing, mounts, namespaces or kernel interfaces; changes no setting of other "
-    "processes, and neither its own priority nor its processors; stays in its process group, with all that it starts",
+    "processes, neither its own priority nor its processors, and no mode, owner, time or attribute of a file; stays in "
+    "its process group, with all that it starts",
 }
 
 # Protections under which a device's driver may not start, in the order in which they are left out.
@@ -418,15 +419,28 @@ swapon 167 224, swapoff 168 225, quotactl 179 60, quotactl_fd 443 443,
 sethostname 170 161, setdomainname 171 162, vhangup 153 58,
 settimeofday 164 170, clock_settime 227 112, adjtimex 159 171, clock_adjtime 305 266,
 shmget 29 194, shmat 30 196, semget 64 190, msgget 68 186, mq_open 240 180,
+chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452,
+chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54,
+utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88,
+setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, setxattrat 463 463,
+removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16, removexattrat 466 466, file_setattr 469 469,
+ioctl 16 29,
 iopl 172 -, ioperm 173 -, modify_ldt 154 -
 """
 # Allowed in some forms; all others in the table are denied in every form.
 _SIGNALS = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _SETTERS = ("prlimit64", "move_pages")
-_IN_SOME_FORMS = {"socket", "clone", "clone3", "timer_create", "fcntl", "prctl", *_SIGNALS, *_SETTERS}
-# Not executed, but reported as successful. OpenMP binds its threads, and ends the process if that fails; ninja starts
-# every program in a new process group. A process that could set its processors would borrow others within a call.
-_PRETENDED = ("sched_setaffinity", "setpgid")
+_IN_SOME_FORMS = {"socket", "clone", "clone3", "timer_create", "fcntl", "prctl", "ioctl", *_SIGNALS, *_SETTERS}
+# Error numbers of denied calls, where it is not EPERM; 0 is reported as success. OpenMP binds its threads, and ends the
+# process if that fails; ninja starts every program in a new process group. Landlock does not guard modes, times and
+# other attributes of files. Linkers and copies set them, also where nothing depends on them: no file in the scratch
+# folder can be started. They cope with a file system that has no extended attributes.
+_ANSWERS = dict.fromkeys(("sched_setaffinity", "setpgid", "chmod", "fchmod", "fchmodat", "fchmodat2"), 0)
+_ANSWERS |= dict.fromkeys(("utime", "utimes", "futimesat", "utimensat"), 0)
+_ANSWERS |= dict.fromkeys(("setxattr", "lsetxattr", "fsetxattr", "setxattrat"), errno.ENOTSUP)
+_ANSWERS |= dict.fromkeys(("removexattr", "lremovexattr", "fremovexattr", "removexattrat"), errno.ENOTSUP)
+# The kinds of commands (ioctl) that set attributes of files, by their second byte.
+_OF_ATTRIBUTES = b"fvX"
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column of the table, AUDIT_ARCH
@@ -476,6 +490,8 @@ def _program(machine: str, *, cuda: bool, only_self: tuple[str, ...]) -> _Code:
     for name in only_self:
         is_self = [_jump(_EQUAL, 0, 2, 0), _jump(_EQUAL, os.getpid(), 1, 0)]
         code += _on(numbers[name], [_argument(0), *is_self, *_verdicts()])
+    kinds = [_jump(_EQUAL, kind << 8, len(_OF_ATTRIBUTES) - index, 0) for index, kind in enumerate(_OF_ATTRIBUTES)]
+    code += _on(numbers["ioctl"], [_argument(1), (_AND, 0, 0, 0xFF00), *kinds, _give(_ALLOW), _give(_ERRNO | _EPERM)])
     # The harness stops a process by a signal while others are timed. SIGCONT from the kernel would continue it.
     for name, place, command in (("fcntl", 2, fcntl.F_SETSIG), ("prctl", 1, _PR_SET_PDEATHSIG)):
         wakes = [_argument(place), _jump(_EQUAL, signal.SIGCONT, 0, 1)]
@@ -484,7 +500,7 @@ def _program(machine: str, *, cuda: bool, only_self: tuple[str, ...]) -> _Code:
         code += _on(numbers["timer_create"], [_give(_ERRNO | _EPERM)])
     for name, number in numbers.items():
         if name not in _IN_SOME_FORMS:
-            code += _on(number, [_give(_ERRNO | (0 if name in _PRETENDED else _EPERM))])
+            code += _on(number, [_give(_ERRNO | _ANSWERS.get(name, _EPERM))])
     return [*code, _give(_ALLOW)]
 
 
