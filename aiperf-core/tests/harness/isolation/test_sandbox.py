@@ -353,6 +353,51 @@ def test_without_landlock_the_filter_guards_against_signals(scratch: Path) -> No
     assert confined(lambda: os.kill(os.getpid(), 0)).error == ""
 
 
+SENDS_SIGNALS = {
+    "owner": "fcntl.fcntl(read, fcntl.F_SETOWN, pid)",
+    "owner of a group": "fcntl.fcntl(read, fcntl.F_SETOWN, -pid)",
+    "owner of a kind": "fcntl.fcntl(read, 15, struct.pack('=ii', 1, pid))",
+    "owner by a command": "fcntl.ioctl(read, 0x8901, struct.pack('=i', pid))",
+    "group of a socket": "fcntl.ioctl(read, 0x8902, struct.pack('=i', pid))",
+    "input of a terminal": "fcntl.ioctl(read, 0x5412, b'x')",
+    "group of a terminal": "fcntl.ioctl(read, 0x5410, struct.pack('=i', pid))",
+    "terminal": "fcntl.ioctl(read, 0x540E, 0)",
+    "signal": "os.kill(pid, signal.SIGKILL)",
+    "signal to a group": "os.killpg(pid, signal.SIGKILL)",
+    "signal to a thread": "call(number('tgkill'), pid, pid, signal.SIGKILL)",
+    "queued signal": "call(number('rt_sigqueueinfo'), pid, signal.SIGKILL, bytes(128))",
+}
+
+
+@pytest.mark.parametrize("landlock", [7, 5, 1])
+@pytest.mark.parametrize("how", SENDS_SIGNALS)
+def test_older_kernels_send_no_signal_for_it_either(
+    owned: Confine, request: pytest.FixtureRequest, landlock: int, how: str
+) -> None:
+    user = PLAIN_USER if request.node.callspec.params["owned"] == "plain user" else None
+
+    def before() -> None:
+        owned.before()
+        with_landlock(landlock)
+
+    def body() -> None:
+        ends = socket.socketpair()
+        read = ends[0].fileno()
+        fcntl.fcntl(read, fcntl.F_SETSIG, signal.SIGKILL)
+        try:
+            exec(SENDS_SIGNALS[how], {**globals(), "read": read, "pid": other.pid})
+        finally:
+            fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC)
+            ends[1].send(b"x")
+
+    with subprocess.Popen(["/bin/sleep", "60"], user=user, start_new_session=True) as other:
+        outcome = evolve(owned, before=before)(body)
+        ended = other.poll()
+        other.kill()
+    assert "signals" in outcome.confined.applied
+    assert (outcome.error, ended) == ("EPERM", None)
+
+
 @pytest.mark.parametrize("arranged", ["cpu", "cuda"])
 def test_nothing_is_set_of_other_processes(scratch: Path, arranged: str) -> None:
     parent = os.getpid()
@@ -658,10 +703,17 @@ def test_without_landlock_a_user_that_cannot_read_python_is_not_taken(scratch: P
 
 
 def without_landlock() -> None:
+    with_landlock(-1)
+
+
+def with_landlock(version: int) -> None:
+    """Pretend a version; -1 for a kernel without it."""
     genuine = sandbox._system_call
 
     def call(number: int, *arguments: int | bytes | None) -> int:
-        return -1 if number == sandbox._CREATE_RULESET else genuine(number, *arguments)
+        if number == sandbox._CREATE_RULESET and arguments[-1] == sandbox._VERSION_FLAG:
+            return version
+        return genuine(number, *arguments)
 
     sandbox._system_call = call
 

@@ -27,7 +27,7 @@ import site
 import struct
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from attrs import frozen
@@ -441,6 +441,10 @@ _ANSWERS |= dict.fromkeys(("setxattr", "lsetxattr", "fsetxattr", "setxattrat"), 
 _ANSWERS |= dict.fromkeys(("removexattr", "lremovexattr", "fremovexattr", "removexattrat"), errno.ENOTSUP)
 # The kinds of commands (ioctl) that set attributes of files, by their second byte.
 _OF_ATTRIBUTES = b"fvX"
+# FIOSETOWN and SIOCSPGRP, as F_SETOWN, have the kernel send signals to any process, which Landlock denies only from
+# version 6. TIOCSTI, TIOCSPGRP, TIOCSCTTY and TIOCSIG reach the processes at a terminal.
+_SIGNALLING = (0x8901, 0x8902, 0x5412, 0x5410, 0x540E, 0x40045436)
+_F_SETOWN_EX = 15
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column of the table, AUDIT_ARCH
@@ -490,12 +494,16 @@ def _program(machine: str, *, cuda: bool, only_self: tuple[str, ...]) -> _Code:
     for name in only_self:
         is_self = [_jump(_EQUAL, 0, 2, 0), _jump(_EQUAL, os.getpid(), 1, 0)]
         code += _on(numbers[name], [_argument(0), *is_self, *_verdicts()])
-    kinds = [_jump(_EQUAL, kind << 8, len(_OF_ATTRIBUTES) - index, 0) for index, kind in enumerate(_OF_ATTRIBUTES)]
-    code += _on(numbers["ioctl"], [_argument(1), (_AND, 0, 0, 0xFF00), *kinds, _give(_ALLOW), _give(_ERRNO | _EPERM)])
-    # The harness stops a process by a signal while others are timed. SIGCONT from the kernel would continue it.
-    for name, place, command in (("fcntl", 2, fcntl.F_SETSIG), ("prctl", 1, _PR_SET_PDEATHSIG)):
-        wakes = [_argument(place), _jump(_EQUAL, signal.SIGCONT, 0, 1)]
-        code += _on(numbers[name], [_argument(place - 1), _jump(_EQUAL, command, 0, 3), *wakes, *_verdicts()])
+    kinds = [(_AND, 0, 0, 0xFF00), *_among([kind << 8 for kind in _OF_ATTRIBUTES])]
+    code += _on(numbers["ioctl"], [_argument(1), *_among(_SIGNALLING), *kinds, _give(_ALLOW)])
+    # The harness stops a process by a signal while others are timed. SIGCONT from the kernel would continue it. What a
+    # process has open is read from outside, unless it hides that.
+    for name, place, command, denied in (
+        ("fcntl", 2, fcntl.F_SETSIG, (fcntl.F_SETOWN, _F_SETOWN_EX)),
+        ("prctl", 1, _PR_SET_PDEATHSIG, (_PR_SET_DUMPABLE,)),
+    ):
+        wakes = [_jump(_EQUAL, command, 0, 3), _argument(place), _jump(_EQUAL, signal.SIGCONT, 0, 1), *_verdicts()]
+        code += _on(numbers[name], [_argument(place - 1), *_among(denied), *wakes])
     if not cuda:  # CUDA's driver may need a timer; the signal is behind a pointer
         code += _on(numbers["timer_create"], [_give(_ERRNO | _EPERM)])
     for name, number in numbers.items():
@@ -534,6 +542,11 @@ def _give(verdict: int) -> _Instruction:
 def _verdicts(error: int = _EPERM) -> _Code:
     """An instruction that denies, followed by one that allows."""
     return [_give(_ERRNO | error), _give(_ALLOW)]
+
+
+def _among(values: Sequence[int]) -> _Code:
+    """Deny where the value that was loaded is among these."""
+    return [one for value in values for one in (_jump(_EQUAL, value, 0, 1), _give(_ERRNO | _EPERM))]
 
 
 def _on(number: int, code: _Code) -> _Code:
