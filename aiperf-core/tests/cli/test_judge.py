@@ -58,6 +58,12 @@ for _ in range(3000):
     os.chdir("within")
 time.sleep(600)
 """
+# Adds descriptors to all that the worker sends.
+LENDS = """
+from aiperf_core.harness.processes.channel import Channel
+send = Channel.send
+Channel.send = lambda channel, message, fds=(): send(channel, message, (0,) * 30)
+"""
 # The loop of the worker runs inside of the candidate's code, which answers as it likes.
 TAKES_OVER = """
 import sys
@@ -524,6 +530,7 @@ def test_what_cannot_be_judged_is_refused(
         pytest.param("import os\nos.unlink(__file__)", 1, "", id="deletes its own file"),
         pytest.param("import os\nfor _ in range(40):\n  os.fork() or os._exit(0)", 0, "", id="forks"),
         pytest.param("import time\ntime.sleep(60)", 1, "--timeout", id="hangs"),
+        pytest.param(LENDS, 1, "its process exited with status 0", id="sends descriptors with its answers"),
         pytest.param(FLOODS, 1, "--timeout", id="never stops saying something"),
         pytest.param(NESTS, 1, "too deep to count", id="nests folders"),
         pytest.param("open('big', 'wb').truncate(1 << 45)", 1, "", id="fills the disk"),

@@ -60,7 +60,7 @@ def test_it_is_found_through_a_channel() -> None:
     here, there = Channel.pair()
     with here.sock, there.sock, created(100) as (ours, message, fd):
         here.send(message, (fd,))
-        received = there.receive(1.0)
+        received = there.receive(1.0, most_fds=1)
         (other,) = received.pop("fds")
         theirs = shared_buffers.attach(received, other, CpuKind())
         os.close(other)

@@ -565,6 +565,18 @@ def test_pairs_of_sockets_work(confined: Confine) -> None:
     assert confined(body).value == "x"
 
 
+@pytest.mark.parametrize("send", ["sendmsg", "sendmmsg"])
+def test_descriptors_are_not_hidden_in_sockets(scratch: Path, send: str) -> None:
+    def body() -> None:
+        one, _ = socket.socketpair()
+        if send == "sendmsg":
+            socket.send_fds(one, [b"x"], [0])
+        call(number("sendmmsg"), one.fileno(), None, 0, 0)
+
+    Confine(Limits(scratch))(body).denied("system_calls", "EPERM")
+    assert Confine(Limits(scratch, cuda=True))(body).error == ""
+
+
 ON_ALL_MACHINES = set(re.findall(r"(\w+) \d+ \d+", sandbox._TABLE))
 DENIED = sorted(ON_ALL_MACHINES - sandbox._IN_SOME_FORMS)
 

@@ -66,7 +66,7 @@ def test_descriptors_travel_with_their_message(ends: tuple[Channel, Channel], co
     pipes = [os.pipe() for _ in range(count)]
     ours.send({"of": "pipes"}, tuple(write for _, write in pipes))
     ours.send({"of": "nothing"})
-    message = theirs.receive(1.0)
+    message = theirs.receive(1.0, most_fds=count)
     assert message["of"] == "pipes"
     assert theirs.receive(1.0) == {"of": "nothing"}
     for number, (fd, (read, write)) in enumerate(zip(message["fds"], pipes, strict=True)):
@@ -75,6 +75,32 @@ def test_descriptors_travel_with_their_message(ends: tuple[Channel, Channel], co
         assert os.read(read, 8) == b"%d" % number
         for one in (fd, read, write):
             os.close(one)
+
+
+@pytest.mark.parametrize(("sent", "most"), [(1, 0), (253, 0), (3, 2), (253, 32)])
+@pytest.mark.parametrize("where", ["head", "body", "both"])
+def test_a_flood_of_descriptors_is_refused_and_leaves_none(
+    ends: tuple[Channel, Channel], sent: int, most: int, where: str
+) -> None:
+    ours, theirs = ends
+    data = frame(b'{"a": 1}')
+    before = os.listdir("/proc/self/fd")
+    for part, name in ((data[:4], "head"), (data[4:], "body")):
+        socket.send_fds(ours.sock, [part], [0] * sent if where in (name, "both") else [])
+    with pytest.raises(ProtocolError) as caught:
+        theirs.receive(1.0, most_fds=most)
+    assert str(caught.value) == f"a message carries more than {most} file descriptors"
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.mark.parametrize("body", [b"{]", b"[1]", b""])
+def test_descriptors_beside_what_is_no_message_are_closed(ends: tuple[Channel, Channel], body: bytes) -> None:
+    ours, theirs = ends
+    before = os.listdir("/proc/self/fd")
+    socket.send_fds(ours.sock, [frame(body, len(body) or 9)], [0, 1])
+    with pytest.raises((ProtocolError, ChannelTimeoutError)):
+        theirs.receive(0.05, most_fds=2)
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_descriptors_that_a_message_only_claims_are_none(ends: tuple[Channel, Channel]) -> None:

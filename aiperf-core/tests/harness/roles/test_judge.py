@@ -644,7 +644,7 @@ def test_it_answers_through_a_channel_until_the_other_side_goes(
             "static_seed": 2,
         }
     )
-    reply = ours.receive(20.0)
+    reply = ours.receive(20.0, most_fds=2)
     assert reply["token"] == "1"
     assert len(reply["fds"]) == 2
     inputs = shared_buffers.attach(reply["ok"]["problem"]["inputs_buffers"][0], reply["fds"][0], CpuKind())

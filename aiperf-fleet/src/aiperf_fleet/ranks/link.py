@@ -105,9 +105,9 @@ class Link(Channel):
         except OSError as error:
             raise ChannelClosedError(str(error)) from error
 
-    def receive(self, timeout: float | None = None) -> Message:
+    def receive(self, timeout: float | None = None, *, most_fds: int = 0) -> Message:
         """Return the next message, after applying the memory that follows it."""
-        message = super().receive(timeout)
+        message = super().receive(timeout, most_fds=most_fds)
         told = message.pop("memory", [])
         try:
             if not self._synced and told:

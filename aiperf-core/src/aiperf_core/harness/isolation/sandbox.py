@@ -396,7 +396,7 @@ def _processes() -> Iterator[tuple[int, int]]:
 
 # Name, number on x86_64, number on aarch64 (a dash where the call does not exist).
 _TABLE = """
-socket 41 198, connect 42 203, clone 56 220, clone3 435 435,
+socket 41 198, connect 42 203, sendmsg 46 211, sendmmsg 307 269, clone 56 220, clone3 435 435,
 kill 62 129, tkill 200 130, tgkill 234 131, pidfd_send_signal 424 424,
 rt_sigqueueinfo 129 138, rt_tgsigqueueinfo 297 240,
 sched_setparam 142 118, sched_setscheduler 144 119, sched_setattr 314 274,
@@ -430,7 +430,8 @@ iopl 172 -, ioperm 173 -, modify_ldt 154 -
 # Allowed in some forms; all others in the table are denied in every form.
 _SIGNALS = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _SETTERS = ("prlimit64", "move_pages")
-_IN_SOME_FORMS = {"socket", "clone", "clone3", "timer_create", "fcntl", "prctl", "ioctl", *_SIGNALS, *_SETTERS}
+_BUT_FOR_CUDA = ("timer_create", "sendmsg", "sendmmsg")
+_IN_SOME_FORMS = {"socket", "clone", "clone3", "fcntl", "prctl", "ioctl", *_BUT_FOR_CUDA, *_SIGNALS, *_SETTERS}
 # Error numbers of denied calls, where it is not EPERM; 0 is reported as success. OpenMP binds its threads, and ends the
 # process if that fails; ninja starts every program in a new process group. Landlock does not guard modes, times and
 # other attributes of files. Linkers and copies set them, also where nothing depends on them: no file in the scratch
@@ -504,8 +505,10 @@ def _program(machine: str, *, cuda: bool, only_self: tuple[str, ...]) -> _Code:
     ):
         wakes = [_jump(_EQUAL, command, 0, 3), _argument(place), _jump(_EQUAL, signal.SIGCONT, 0, 1), *_verdicts()]
         code += _on(numbers[name], [_argument(place - 1), *_among(denied), *wakes])
-    if not cuda:  # CUDA's driver may need a timer; the signal is behind a pointer
-        code += _on(numbers["timer_create"], [_give(_ERRNO | _EPERM)])
+    # CUDA's driver may need them. Behind a pointer are a timer's signal, and descriptors that a message carries: these
+    # could be hidden in a socket, with their memory and disk.
+    for name in () if cuda else _BUT_FOR_CUDA:
+        code += _on(numbers[name], [_give(_ERRNO | _EPERM)])
     for name, number in numbers.items():
         if name not in _IN_SOME_FORMS:
             code += _on(number, [_give(_ERRNO | _ANSWERS.get(name, _EPERM))])

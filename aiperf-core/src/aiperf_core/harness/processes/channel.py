@@ -4,6 +4,7 @@ JSON and not pickle: a worker runs code that is not trusted, and reading its mes
 """
 
 import json
+import os
 import select
 import socket
 import struct
@@ -14,8 +15,9 @@ Message = dict[str, Any]
 
 MAX_FRAME_BYTES = 16 << 20
 _HEADER = struct.Struct("!I")
+_FD = struct.Struct("i")
 # Two for each rank of a machine with 16 GPUs.
-_MAX_FDS = 32
+MAX_FDS = 32
 
 
 class ChannelClosedError(Exception):
@@ -68,41 +70,56 @@ class Channel:
         except OSError as error:
             raise ChannelClosedError(str(error)) from error
 
-    def receive(self, timeout: float | None = None) -> Message:
-        """Return the next message; `timeout` in seconds. Descriptors that came with it are under the key `fds`."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        head, fds = self._read(_HEADER.size, deadline)
-        (length,) = _HEADER.unpack(head)
+    def receive(self, timeout: float | None = None, *, most_fds: int = 0) -> Message:
+        """Return the next message; `timeout` in seconds. Descriptors that came with it are under the key `fds`.
+
+        most_fds: how many descriptors may come with it. The kernel drops those beyond that, and the message is refused.
+        """
+        fds: list[int] = []
+        try:
+            message = self._receive(None if timeout is None else time.monotonic() + timeout, fds, most_fds)
+        except BaseException:
+            for fd in fds:
+                os.close(fd)
+            raise
+        # A number in the text may name any descriptor of this process.
+        message.pop("fds", None)
+        if fds:
+            message["fds"] = fds
+        return message
+
+    def _receive(self, deadline: float | None, fds: list[int], most_fds: int) -> Message:
+        """The next message. Descriptors that came with it are appended to `fds`."""
+        (length,) = _HEADER.unpack(self._read(_HEADER.size, deadline, fds, most_fds))
         if length > MAX_FRAME_BYTES:
             raise ProtocolError(f"a frame announces {length} bytes; the limit is {MAX_FRAME_BYTES}")
-        body, more = self._read(length, deadline)
+        body = self._read(length, deadline, fds, most_fds)
         try:
             message = json.loads(body, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             raise ProtocolError(f"a frame is not JSON: {error}") from error
         if not isinstance(message, dict):
             raise ProtocolError(f"a frame holds {type(message).__name__}; accepted is an object")
-        # A number in the text may name any descriptor of this process.
-        message.pop("fds", None)
-        if fds or more:
-            message["fds"] = [*fds, *more]
         return message
 
-    def _read(self, count: int, deadline: float | None) -> tuple[bytes, list[int]]:
+    def _read(self, count: int, deadline: float | None, fds: list[int], most_fds: int) -> bytes:
         chunks: list[bytes] = []
-        fds: list[int] = []
         while count:
             self._wait(deadline)
+            room = most_fds - len(fds)
             try:
-                data, got, _, _ = socket.recv_fds(self.sock, min(count, 1 << 20), _MAX_FDS)
+                space = socket.CMSG_LEN(room * _FD.size) if room else 0
+                data, control, flags, _ = self.sock.recvmsg(min(count, 1 << 20), space)
             except OSError as error:
                 raise ChannelClosedError(str(error)) from error
+            fds += [fd for _, _, held in control for (fd,) in _FD.iter_unpack(held)]
+            if flags & socket.MSG_CTRUNC:
+                raise ProtocolError(f"a message carries more than {most_fds} file descriptors")
             if not data:
                 raise ChannelClosedError("end of stream")
             chunks.append(data)
-            fds.extend(got)
             count -= len(data)
-        return b"".join(chunks), fds
+        return b"".join(chunks)
 
     def is_readable(self, timeout: float | None) -> bool:
         """Wait for a message or the end of the connection; `timeout` in seconds. Whether one came."""

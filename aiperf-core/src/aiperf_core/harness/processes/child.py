@@ -19,6 +19,7 @@ from attrs import define, field
 from aiperf_core.errors import AiperfError
 from aiperf_core.executor import WorkerHandle
 from aiperf_core.harness.processes.channel import (
+    MAX_FDS,
     Channel,
     ChannelClosedError,
     ChannelTimeoutError,
@@ -80,6 +81,7 @@ class Child(Asked):
     guarded: replies that carry another request's token are refused.
     paused: the process is stopped except while a request is open, so that it cannot work outside the clock.
     last_s: see `WorkerHandle`.
+    most_fds: how many descriptors a reply may carry.
     ended: it was killed.
     idle: it has answered its last request.
     """
@@ -92,6 +94,7 @@ class Child(Asked):
     guarded: bool = True
     paused: bool = False
     last_s: list[tuple[float, float]] = field(factory=list)
+    most_fds: int = 0
     ended: bool = field(default=False, init=False)
     idle: bool = field(default=False, init=False)
     _request: str = field(default="", init=False)
@@ -174,7 +177,7 @@ class Child(Asked):
                 os.killpg(self.pid, number)
 
     def _receive(self, deadline: float) -> Message:
-        message = self.channel.receive(deadline - time.monotonic())
+        message = self.channel.receive(deadline - time.monotonic(), most_fds=self.most_fds)
         # Code in a worker can write to every descriptor of its process, but does not know the token.
         if message.get("token") != self._token and self.guarded:
             raise ProtocolError("a message that answers no request")
@@ -297,7 +300,9 @@ class ForkServer:
             while "spawned" not in (reply := self._control.receive(START_TIMEOUT_S)):
                 self._note_exit(reply)
         theirs.close()
-        child = Child(name, int(reply["spawned"]), ours, log, self)
+        # A judge sends the memory that it made. Of no other process is a descriptor accepted.
+        most_fds = MAX_FDS if role == "judge" else 0
+        child = Child(name, int(reply["spawned"]), ours, log, self, most_fds=most_fds)
         self._children = [one for one in self._children if not one.ended] + [child]
         return child
 

@@ -150,7 +150,7 @@ def _report_exits(control: Channel, children: set[int]) -> None:
 
 
 def _spawn(control: Channel, wakeup: int) -> int:
-    request = control.receive()
+    request = control.receive(most_fds=1)
     (fd,) = request.pop("fds")
     role: str = request["role"]
     _import((*WITH_ROLE.get(role, ()), ROLES.get(role, role)))

@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 
 from aiperf_core.errors import AiperfError, CompileError, ContractError, SkipError, is_out_of_memory
-from aiperf_core.harness.processes.channel import Channel, Message
+from aiperf_core.harness.processes.channel import MAX_FDS, Channel, Message
 from aiperf_core.kernels.triton import triton_compile_error
 
 _OURS = str(Path(__file__).parents[1])
@@ -29,7 +29,7 @@ class Service:
     def serve(self) -> None:
         """Answer requests."""
         while True:
-            request = self._channel.receive()
+            request = self._channel.receive(most_fds=MAX_FDS)
             self._token, name = request.pop("token"), request.pop("do")
             try:
                 reply: Message = {"ok": getattr(self, f"do_{name}")(**request)}
