@@ -760,6 +760,15 @@ def test_a_plain_user_is_confined_too() -> None:
         assert limited.value == 25
 
 
+def test_where_memory_runs_out_it_goes_first(owned: Confine) -> None:
+    assert owned(lambda: Path("/proc/self/oom_score_adj").read_text()).value == "1000\n"
+
+
+def test_what_it_has_open_stays_visible(owned: Confine) -> None:
+    outcome = owned(lambda: sandbox._prctl(sandbox._PR_SET_DUMPABLE, 0))
+    outcome.denied("system_calls", "EPERM")
+
+
 def test_files_are_limited_in_size(confined: Confine) -> None:
     def body() -> int:
         with open("large", "wb") as file:

@@ -79,7 +79,7 @@ class Limits:
     cuda: whether it uses a GPU.
     read: files and folders that it may read beyond Python, installed packages and the system's libraries.
     processes: the maximum number of processes and threads.
-    file_bytes: the maximum size of a file that it writes; the number of files is not limited.
+    file_bytes: the maximum size of a file that it writes; see `Scratch` for their number and the sum of their sizes.
     open_files: the maximum number of descriptors.
     without: protections (of `OPTIONAL`) to leave out because a device does not start under them here.
     """
@@ -139,6 +139,8 @@ def confine(limits: Limits) -> Confined:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, limits.file_bytes)
     _limit(resource.RLIMIT_NOFILE, limits.open_files)
+    with contextlib.suppress(OSError):  # where memory runs out, it goes before the judge and the baseline
+        Path("/proc/self/oom_score_adj").write_text("1000")
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     landlock, user = 0, None
     if "files" in limits.without:

@@ -180,9 +180,9 @@ def run_role(fd: int, role: str, log: str, memory_limit_bytes: int | None) -> in
     # SIGUSR1 writes a traceback to the log before a hanging child is killed.
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    # The kernel's out-of-memory killer shall take this process, not the supervisor.
+    # The kernel's out-of-memory killer shall take this process, not the supervisor; and a confined one before that.
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
+        file.write("300")
     if memory_limit_bytes is not None:
         _, most = resource.getrlimit(resource.RLIMIT_DATA)  # of the user, which this never raises
         limit = memory_limit_bytes if most == resource.RLIM_INFINITY else min(memory_limit_bytes, most)
