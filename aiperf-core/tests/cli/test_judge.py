@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -471,6 +472,55 @@ def test_nothing_is_left_behind(machine: Machine) -> None:
         if one.pid not in before and str(machine.folder) in str(one.info)
     ]
     assert left == []
+
+
+# Two processes that do not end by themselves, one of them an orphan; the folder shows that they are there.
+STAYS = """
+import os, time
+import torch
+
+class Implementation:
+    def prepare(self, x):
+        if os.fork() == 0:
+            if os.fork() == 0:
+                open("still_here", "w")
+            while True:
+                time.sleep(1)
+        time.sleep(60)
+
+    def run(self, x):
+        return torch.softmax(x, dim=-1)
+"""
+
+
+@pytest.mark.parametrize("killed", ["supervisor", "fork server", "both"])
+@pytest.mark.proof
+def test_nothing_is_left_of_a_candidate_when_the_harness_is_killed(machine: Machine, killed: str) -> None:
+    command = [sys.executable, "-m", "aiperf_core", *machine.line(STAYS, (), "candidate.py")]
+    with subprocess.Popen(
+        command, env={**os.environ, **machine.environment}, cwd=machine.folder, stderr=subprocess.PIPE
+    ) as run:
+        wait_until(lambda: [*machine.temporary.glob("*/*/still_here")], 120.0)
+        supervisor = psutil.Process(run.pid)
+        (server,) = (
+            one for one in supervisor.children() if "aiperf_core.harness.processes.fork_server" in one.cmdline()
+        )
+        started = supervisor.children(recursive=True)
+        for one in {"supervisor": [supervisor], "fork server": [server], "both": [supervisor, server]}[killed]:
+            one.kill()
+        wait_until(lambda: not any(map(is_alive, started)), 10.0)
+        wait_until(lambda: not [*machine.temporary.glob("aiperf-work-*")], 10.0)
+
+
+def wait_until(met: Callable[[], object], most_s: float) -> None:
+    deadline = time.monotonic() + most_s
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
 @pytest.mark.proof

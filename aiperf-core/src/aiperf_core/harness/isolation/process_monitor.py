@@ -127,6 +127,11 @@ class ProcessMonitor:
         spent = _clocks([self.pid, *self._descendants(_threads(self.proc, self.pid), stat)])
         return Standing(sum(spent.values()) + _ended_s(stat), int(told[0]) / 1e9, int(told[1]) / 1e9)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended, waited for or not."""
+        return not self._stat(self.pid)
+
     def descendants(self) -> list[int]:
         """The living descendants of the process."""
         return self._descendants(_threads(self.proc, self.pid), self._stat(self.pid))

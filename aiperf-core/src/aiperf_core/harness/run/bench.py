@@ -11,7 +11,6 @@ from aiperf_core.candidate_format import reference_of
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.devices import environment
 from aiperf_core.errors import AiperfError, SkipError
-from aiperf_core.harness.isolation.scratch import MOST_BYTES
 from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.conditions import Conditions
@@ -136,18 +135,11 @@ class Bench:
         for child in (self._judge, self._observer):
             if child is not None:
                 child.kill()
-        if self.workers.disk_was_full:
-            self._note_full_disk()
-
-    def _note_full_disk(self) -> None:
-        reason = (
-            f"killed: its files exceed the {MOST_BYTES >> 30} GiB of disk that a candidate may use, or are in "
-            "folders too deep to count"
-        )
-        for one in self.participants:
-            ending = one.observed.ending
-            if ending is not None and self.setup.source_of(one.declared):
-                one.recorder.note(ending=Ending(ending.verdict, reason))
+        if self.workers.overuse:
+            for one in self.participants:
+                ending = one.observed.ending
+                if ending is not None and self.setup.source_of(one.declared):
+                    one.recorder.note(ending=Ending(ending.verdict, f"killed: {self.workers.overuse}"))
 
     @property
     def _memories(self) -> int:

@@ -99,9 +99,9 @@ class Workers:
                 one.close()
 
     @property
-    def disk_was_full(self) -> bool:
-        """Whether the candidate was ended because its files took too much of the disk."""
-        return self._scratch is not None and self._scratch.full
+    def overuse(self) -> str:
+        """What the candidate was ended for, if it took too much of disk or memory; else empty."""
+        return "" if self._scratch is None else self._scratch.overuse
 
     def _start(self, one: Participant) -> WorkerHandle:
         """Start an implementation's process, or its ranks. Raises `ChildError` where that fails."""
@@ -142,12 +142,15 @@ class Workers:
         if source is None:
             return None
         if self._scratch is None:
-            self._scratch = Scratch(lambda: one.child.destroy() if one.child else None)
+            self._scratch = Scratch(
+                lambda: one.child.destroy() if one.child else None,
+                most_memory_bytes=self.memory_limit() or psutil.virtual_memory().available * _MEMORY_SHARE,
+            )
         return {
             "text": source.text,
             "load": source.format.load,
             "entry": source.entry,
-            "scratch": self._scratch.new(),
+            "scratch": self._scratch.new(one.worker.pids[0]),
             "without": self.setup.machine.left_out,
         }
 
