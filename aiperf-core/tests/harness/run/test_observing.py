@@ -16,6 +16,7 @@ from aiperf_core.harness.isolation import process_group
 from aiperf_core.harness.run import bench, observing
 from aiperf_core.harness.run.observing import ObservedTaker, free_processors, has_processor
 from aiperf_core.harness.run.planner import Planner
+from aiperf_core.harness.run.workers import Workers
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 
 HONEST = """
@@ -153,10 +154,12 @@ def processes(planner: Planner) -> set[int]:
     return {one.pid for one in psutil.Process(planner._server.pid).children(recursive=True)}
 
 
+@pytest.mark.parametrize("overuse", ["", "its processes take 9.00 GiB of memory"])
 @pytest.mark.parametrize("which", ["observer", "judge"])
 def test_a_process_of_the_harness_that_dies_leaves_nothing_behind(
-    measure: Any, shared_planner: Planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
+    measure: Any, shared_planner: Planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str, overuse: str
 ) -> None:
+    monkeypatch.setattr(Workers, "overuse", overuse)
     monkeypatch.setattr(bench, "has_processor", lambda _: True)
     observe = ObservedTaker._observe
 
@@ -173,6 +176,14 @@ def test_a_process_of_the_harness_that_dies_leaves_nothing_behind(
     assert result.verdict is Verdict.FAILED
     who = "the observer failed: " if which == "observer" else ""
     assert result.reason.startswith(f"'tests.features' could not be judged: {who}its process was killed by SIGKILL")
+    assert result.reason.endswith(
+        "; the kernel does so when memory runs out. "
+        + (
+            f"The candidate was killed, too: {overuse}"
+            if overuse
+            else "Whether the target or the candidate took it is not known: free memory, and judge it again"
+        )
+    )
     until = time.monotonic() + 10
     while (left := processes(shared_planner) - before) and time.monotonic() < until:
         time.sleep(0.01)

@@ -108,10 +108,19 @@ def _sample(bench: Bench, rounds: Rounds) -> bool:
         if bench.is_open:
             bench.note_memory()
     except JudgeError as error:
-        raise AiperfError(f"{bench.setup.plan.name!r} could not be judged: {error}") from None
+        raise AiperfError(f"{bench.setup.plan.name!r} could not be judged: {error}{_suspects(bench, error)}") from None
     finally:
         bench.close()
     return interrupted
+
+
+def _suspects(bench: Bench, error: JudgeError) -> str:
+    """What is known of who took the memory for which a process of the harness was killed."""
+    if not bench.setup.untrusted or "SIGKILL" not in str(error):
+        return ""
+    if bench.workers.overuse:
+        return f". The candidate was killed, too: {bench.workers.overuse}"
+    return ". Whether the target or the candidate took it is not known: free memory, and judge it again"
 
 
 def _unjudged(bench: Bench, rounds: Rounds, *, created: str, complete: bool) -> TargetResult:
