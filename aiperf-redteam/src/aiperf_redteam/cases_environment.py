@@ -1,6 +1,7 @@
 """Cases of the issues of environment. What only the machine itself can show lies in the folder `recordings`."""
 
 from aiperf_core.validity.cases import Case
+from aiperf_redteam.cases_leak import candidate
 from aiperf_redteam.cases_output import pair
 
 CONDITIONS = "aiperf_redteam.conditions"
@@ -16,6 +17,13 @@ CASES: tuple[Case, ...] = (
         needs=("processors>=2",),
     ),
     Case(issue="environment.priority_elevation", module=ENVIRONMENT, implementation="makes_way", honest=True),
+    *candidate(
+        "environment.borrowed_processors",
+        "borrows_processors",
+        "binds_threads",
+        held_by=("system_calls",),
+        needs=("processors>=2",),
+    ),
     # No look-alike: on a busy machine it would rightly be flagged.
     Case(
         issue="environment.background_load",

@@ -23,6 +23,7 @@ CASES: tuple[Case, ...] = (
     Case(issue="evaluation.metric_definition_gaming", module=EVALUATION_DEFINITION, implementation="constant"),
     Case(issue="evaluation.metric_definition_gaming", module=EVALUATION, implementation="looks_first", honest=True),
     *candidate("evaluation.self_modifying_tests", "edits_sources", "reads_own_file", held_by=("files",)),
+    *candidate("evaluation.self_modifying_tests", "marks_sources", "copies_own_file", held_by=("system_calls",)),
     Case(issue="evaluation.self_modifying_tests", module=EVALUATION, implementation="reads_source", honest=True),
     Case(issue="evaluation.wide_tolerance", module=EVALUATION_TOLERANCE, implementation="constant"),
     Case(issue="evaluation.wide_tolerance", module=EVALUATION, implementation="looks_first", honest=True),

@@ -54,5 +54,13 @@ CASES: tuple[Case, ...] = (
         needs=("processors>=2",),
         gains="verdict",
     ),
+    Case(
+        issue="tamper.harness_processes",
+        module="aiperf_redteam.judged",
+        implementation="owns_pipe",
+        gains="word",
+        candidate=True,
+        held_by=("system_calls",),
+    ),
     Case(issue="tamper.harness_processes", module=TAMPER, implementation="signals_itself", honest=True),
 )

@@ -1,6 +1,6 @@
 """Environment: the machine is another one for the two sides."""
 
-from aiperf_core.validity.issues import NOTE, SOFT, Issue
+from aiperf_core.validity.issues import ALWAYS, NOTE, SOFT, Issue
 from aiperf_core.validity.registry import incidents as met
 
 ISSUES = (
@@ -41,6 +41,15 @@ ISSUES = (
         ),
         needs=("linux",),
         predecessor="Environment / Priority Elevation",
+    ),
+    Issue(
+        id="environment.borrowed_processors",
+        title="More processors than the workload has",
+        happens="A thread moves to other processors within a call, and is back on its own before it ends.",
+        guard="sandbox",
+        protection="Confined code stays on the processors that the target gives it. Requests to move change nothing.",
+        needs=("linux",),
+        severity=ALWAYS,
     ),
     Issue(
         id="environment.memory_overcommit",
