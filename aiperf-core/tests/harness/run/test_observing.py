@@ -1,6 +1,7 @@
 """Runs of untrusted code that an observer times: what becomes of the row, of the others, and of the processes."""
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -148,6 +149,17 @@ def test_the_baseline_is_not_sampled_while_a_process_of_the_candidate_cannot_be_
     assert baseline.verdict is Verdict.MEASURED
     assert row.verdict is Verdict.FAILED
     assert row.reason == "did not stop: a process that it started left its group, or waits in the kernel"
+
+
+def test_who_takes_too_much_memory_without_a_name_is_killed_alone(judge: Judge) -> None:
+    hoards = "if self.calls == 2: [os.posix_fallocate(os.memfd_create('x'), 0, 700 << 20) for _ in 'ab'], time.sleep(9)"
+    baseline, row = judge(hoards, memory_limit_bytes=1 << 30)
+    assert baseline.verdict is Verdict.MEASURED
+    assert row.verdict is Verdict.FAILED
+    assert re.fullmatch(
+        r"killed: its processes take 1\.\d\d GiB of memory, of the 1\.00 GiB that a candidate may take",
+        row.reason or "",
+    )
 
 
 def processes(planner: Planner) -> set[int]:
