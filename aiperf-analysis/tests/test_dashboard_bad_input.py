@@ -1,6 +1,7 @@
 """Bad input of the dashboard: hostile and damaged bundles, very many bundles, very many clients. No 500, no traceback."""
 
 import json
+import os
 import random
 import re
 import runpy
@@ -14,9 +15,11 @@ import httpx2
 import pytest
 from attrs import evolve
 
-from aiperf_core.results import example
+from aiperf_analysis.sources import source
+from aiperf_core.results import example, jsontext, seal, structure
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
+from aiperf_core.results.models import Document
 
 HERE = Path(__file__).parent
 SITE = runpy.run_path(str(HERE / "dashboard_site.py"))
@@ -175,6 +178,129 @@ def test_nothing_outside_the_folder_is_opened(made, plugins, tmp_path, opened):
     outside = [one for one in opened if str(tmp_path) in one and not is_below(one, made.folder)]
     assert outside == []
     assert all('secret": 1' not in one.text for one in found.values())
+
+
+def link_to_itself(bundle):
+    shutil.rmtree(bundle / "targets")
+    (bundle / "targets").symlink_to("targets")
+
+
+def two_links(bundle):
+    (bundle / "load").symlink_to("fleet")
+    (bundle / "fleet").symlink_to("load")
+
+
+def pipe_for_the_manifest(bundle):
+    (bundle / MANIFEST).unlink()
+    os.mkfifo(bundle / MANIFEST)
+
+
+def pipe_for_a_target(bundle):
+    (file,) = (bundle / "targets").glob("*.json")
+    file.unlink()
+    os.mkfifo(file)
+
+
+def pipe_for_a_profile(bundle):
+    place = bundle / "profiles/ch07.memory_access/strided"
+    place.mkdir(parents=True)
+    os.mkfifo(place / "profile.json")
+
+
+def link_for_profiles(bundle):
+    (bundle / "profiles").symlink_to("profiles")
+
+
+def sparse_samples(bundle):
+    (file,) = (bundle / "targets").glob("*.npz")
+    os.truncate(file, 1 << 34)
+
+
+def many_files(bundle):
+    for number in range(2_000):
+        (bundle / f"targets/{number}.json").touch()
+
+
+def surrogates(bundle):
+    (file,) = (bundle / "targets").glob("*.json")
+    file.write_text(file.read_text().replace("strided", "\\ud800<b>").replace("Neighbours", "\\udfff"))
+    sealed_again(bundle)
+
+
+def surrogate_in_a_name(bundle):
+    (file,), (samples,) = (bundle / "targets").glob("*.json"), (bundle / "targets").glob("*.npz")
+    text = file.read_text().replace(f'"{samples.name}"', f'"%80{samples.name}"')
+    (bundle / "targets/%80ch07.memory_access.json").write_text(text.replace('"ch07.', '"\\udc80ch07.', 1))
+    file.unlink()
+    samples.rename(samples.with_name(f"%80{samples.name}"))
+    sealed_again(bundle)
+
+
+def surrogate_in_the_machine(bundle):
+    manifest = Bundle(bundle).manifest
+    hashes = {path: Bundle(bundle).digest(path) for path in Bundle(bundle).result_files}
+    machine = evolve(manifest.machine, hostname="\udc80", cpu="\ud800")
+    odd = seal.sealed(evolve(manifest, machine=machine, labels={"\udfff": "\ud800"}), hashes, bundle)
+    (bundle / MANIFEST).write_bytes(jsontext.to_bytes(structure.document(odd)))
+
+
+def deep_payload(bundle):
+    payload = value = {}
+    for _ in range(90):
+        value["a"] = value = {}
+    Bundle(bundle).write_document(Document("load", "deep", "2026-11-22T10:00:00+00:00", payload))
+    file = bundle / "load/deep.json"
+    file.write_text(file.read_text().replace("{}", '{"a": ' * 500 + "1" + "}" * 500))
+    sealed_again(bundle)
+
+
+def name_that_is_no_text(bundle):
+    bundle.rename(bundle.with_name(os.fsdecode(b"\x1b[31m\xff<b>")))
+
+
+def sealed_again(bundle):
+    Bundle(bundle).write_manifest(Bundle(bundle).manifest)
+
+
+BAD_BUNDLES = (
+    link_to_itself, two_links, pipe_for_the_manifest, pipe_for_a_target, pipe_for_a_profile, link_for_profiles,
+    sparse_samples, many_files, surrogates, surrogate_in_a_name, surrogate_in_the_machine, deep_payload,
+    name_that_is_no_text,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def beside_bad(tmp_path_factory, plugins):
+    """A client of a healthy bundle, the bundle, and a hostile bundle of every kind beside it."""
+    folder = tmp_path_factory.mktemp("beside") / "runs"
+    healthy = BUNDLES["whole"](folder, 0, labels={"is": "healthy"})
+    for number, spoil in enumerate(BAD_BUNDLES, 1):
+        bundle = BUNDLES["whole"](folder, number, labels={"is": spoil.__name__}).path
+        spoil(bundle.rename(bundle.with_name(spoil.__name__)))
+    return client_of(folder, plugins), healthy
+
+
+def test_no_bad_bundle_takes_a_page_down(beside_bad):
+    client, healthy = beside_bad
+    found = crawled(client, most=150)
+    assert faults(found) == {}
+    seal_of_healthy = healthy.manifest.hashes[MANIFEST]
+    assert seal_of_healthy in client.get("/api/v1/bundles").text
+    assert client.get(f"/run/{seal_of_healthy}").status_code == 200
+
+
+def test_a_mistake_of_ours_in_one_bundle_leaves_the_others(made, plugins, monkeypatch, caplog):
+    made.bundle("good")
+    bad = made.bundle("bad", labels={"is": "bad"})
+
+    def read(path, whole=source.read_bundle):
+        return 1 / 0 if path == bad else whole(path)
+
+    monkeypatch.setattr(source, "read_bundle", read)
+    text = client_of(made.folder, plugins).get("/runs").text
+    assert "good" in text
+    assert "an error of aiperf; the server&#39;s output has the details" in text
+    assert "ZeroDivisionError" in caplog.text
 
 
 @pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.long)])

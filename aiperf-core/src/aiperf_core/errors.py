@@ -6,6 +6,8 @@ what is accepted and what to do next. Any other exception is a bug in aiperf, an
 
 from enum import IntEnum
 
+from aiperf_core.names import printable
+
 # torch has an exception type for the GPU's memory only; on the host it raises RuntimeError with one of these texts.
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "Cannot allocate memory")
 
@@ -22,9 +24,12 @@ class ExitCode(IntEnum):
 
 
 class AiperfError(Exception):
-    """An error that the user can act on."""
+    """An error that the user can act on. Its text is safe to print, whatever names of files it quotes."""
 
     exit_code = ExitCode.FAILED
+
+    def __str__(self) -> str:
+        return "\n".join(map(printable, super().__str__().split("\n")))
 
 
 class UsageError(AiperfError):

@@ -15,9 +15,14 @@ MOST_LINES = 16
 
 def words(content: str) -> str:
     """A foreign text on one line, without control characters."""
-    if not (content.isascii() and content.isprintable()):
-        content = "".join(map(_visible, _SEQUENCE.sub("", content)))
-    return " ".join(content.split())
+    return " ".join(printable(content).split())
+
+
+def printable(content: str) -> str:
+    """A foreign text, such as a path, on one line with all its spaces, without control characters."""
+    if content.isascii() and content.isprintable():
+        return content
+    return "".join(map(_visible, _SEQUENCE.sub("", content)))
 
 
 def lines(content: str) -> str:

@@ -1,6 +1,7 @@
 """Whatever lies in a bundle, every command answers or refuses with one clear error that names the file."""
 
 import json
+import os
 import re
 import shutil
 
@@ -214,6 +215,14 @@ def test_hostile_names_of_files(bundle, name):
     shutil.copy(bundle / TARGET, bundle / "targets" / name)
     codes = [one.exit_code for one in answers(bundle)]
     assert codes[0] == 3
+
+
+@pytest.mark.parametrize("name", ["\x1b[2Jrun", "a\x9b31m\u202eb", os.fsdecode(b"\xff\x07")])
+def test_a_hostile_name_of_the_folder(bundle, name):
+    renamed = bundle.rename(bundle.parent / name)
+    answers(renamed)
+    (renamed / TARGET).write_bytes(b"")
+    assert not CONTROLS.search(run(renamed, COMMANDS[0]).stderr)
 
 
 VALUES = st.sampled_from([None, True, -1, 0, 1.5, 1e308, 10**29, "x", HOSTILE, [], {}, [1], {"a": 1}])

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from aiperf_core.errors import BundleError
 from aiperf_core.results import bundle as bundle_module
-from aiperf_core.results import example
+from aiperf_core.results import example, listing
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import file_name, target_name
 from aiperf_core.results.models import Document
@@ -258,6 +259,57 @@ def test_a_huge_file_is_refused_before_it_is_read(bundle):
         )
 
 
+@pytest.mark.parametrize(
+    ("links", "reason"),
+    [
+        ({"targets": "targets"}, "Too many levels of symbolic links"),
+        ({"targets": "other", "other": "targets"}, "Too many levels of symbolic links"),
+        ({"targets": "t0", **{f"t{n}": f"t{n + 1}" for n in range(60)}}, "Too many levels of symbolic links"),
+        ({"targets": "nowhere"}, "No such file or directory"),
+    ],
+    ids=["itself", "two", "chain", "dangling"],
+)
+def test_links_that_lead_nowhere(bundle, links, reason):
+    folder = (bundle.path / "targets").rename(bundle.path / "t60")
+    for name, to in links.items():
+        (bundle.path / name).symlink_to(to)
+    message = f"cannot read '{bundle.path / 'targets'}': {reason}."
+    assert message_of(list, bundle.targets) == message
+    assert [one.problem for one in listing.bundles(bundle.path.parent)] == [message]
+    (bundle.path / "targets").unlink()
+    folder.rename(bundle.path / "targets")
+    file = samples_of(bundle)
+    file.unlink()
+    file.symlink_to(file.name)
+    assert message_of(bundle.digest, f"targets/{file.name}") == (
+        f"cannot read '{file}': Too many levels of symbolic links."
+    )
+
+
+def test_a_pipe_in_place_of_a_folder(bundle):
+    shutil.rmtree(bundle.path / "targets")
+    os.mkfifo(bundle.path / "targets")
+    assert message_of(list, bundle.targets) == f"cannot read '{bundle.path / 'targets'}': Not a directory."
+
+
+def test_a_sparse_file_is_refused_by_its_size(bundle):
+    file = samples_of(bundle)
+    os.truncate(file, 1 << 34)
+    for read in (bundle.digest, bundle.file_bytes):
+        assert message_of(read, f"targets/{file.name}") == (
+            f"'{file}' has 17,179,869,184 bytes; a file of a bundle has at most 1,073,741,824."
+        )
+
+
+def test_a_digest_is_read_in_parts(bundle, monkeypatch):
+    file, (digest, *_) = samples_of(bundle), [bundle.digest(one) for one in bundle.result_files if "npz" in one]
+    os.truncate(file, 1 << 26)
+    tracemalloc.start()
+    assert bundle.digest(f"targets/{file.name}") != digest
+    assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    tracemalloc.stop()
+
+
 # --- names
 
 
@@ -283,6 +335,11 @@ def test_every_name_has_a_file_of_its_own(name):
     spelled = file_name(name)
     assert re.fullmatch(r"[\w%-][\w.%-]*", spelled, re.ASCII)
     assert target_name(spelled) == name
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\udcff"])
+def test_a_name_that_is_no_text(name):
+    assert message_of(file_name, name) == f"'{name[:-1]}?' cannot name a file: it is no valid text."
 
 
 @pytest.mark.parametrize("name", ["", "x" * 300])

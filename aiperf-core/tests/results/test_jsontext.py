@@ -87,6 +87,11 @@ def test_what_json_cannot_hold_is_refused(document, message):
         ),
         (b'{"a": 1, "a": 2}', "at some place: found the key 'a' twice in one object; expected every key once"),
         (b'"\xff"', "at byte 1: found bytes that are not UTF-8; expected JSON text in UTF-8"),
+        (b"[" * 101 + b"]" * 101, "at some place: found very deep nesting; expected JSON as aiperf writes it"),
+        (
+            b'{"a": ' * 500 + b"1" + b"}" * 500,
+            "at some place: found very deep nesting; expected JSON as aiperf writes it",
+        ),
         (b"[" * 100_000, "at some place: found very deep nesting; expected JSON as aiperf writes it"),
     ],
 )

@@ -35,6 +35,15 @@ def changed(document, place, value):
     return document
 
 
+def test_lone_surrogates_become_question_marks():
+    odd = changed(changed(TARGET, ["summary"], "a\ud800b"), ["rows", 4, "log"], ["\udcff", "ü"])
+    odd["rows"][4]["findings"][0]["evidence"] = {"\udfff": [{"deep": "\ud800"}]}
+    (data,) = [jsontext.to_bytes(odd)]
+    found = structure(jsontext.loads(data), TargetResult, ON_DISK)
+    assert (found.summary, found.rows[4].log) == ("a?b", ["?", "ü"])
+    assert found.rows[4].findings[0].evidence == {"?": [{"deep": "?"}]}
+
+
 def test_the_example_is_valid():
     validate("target", TARGET)
     validate("manifest", MANIFEST)

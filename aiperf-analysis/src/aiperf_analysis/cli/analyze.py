@@ -9,6 +9,7 @@ import click
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.contributions import Installed
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
+from aiperf_core.names import printable
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import nearest
 
@@ -298,5 +299,5 @@ def output(values: dict[str, Any], result: "Result | None" = None, *, check_only
 
         terminal.show(result)
     if out is not None:
-        click.echo(f"written: {out}", err=True)
+        click.echo(f"written: {printable(str(out))}", err=True)
     return result.exit_code

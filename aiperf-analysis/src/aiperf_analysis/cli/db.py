@@ -10,6 +10,7 @@ import click
 from aiperf_core.cli.bundles import IN
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import AiperfError, ExitCode
+from aiperf_core.names import printable
 
 if TYPE_CHECKING:
     from aiperf_analysis.store.listing import Stored
@@ -192,7 +193,7 @@ def export(folder: Path, url: str) -> None:
     with opened(url) as database:
         written = write(database, folder)
     for name, count in written.items():
-        click.echo(f"written: {folder / name} ({count} rows)")
+        click.echo(f"written: {printable(str(folder / name))} ({count} rows)")
 
 
 @db.command("prune")

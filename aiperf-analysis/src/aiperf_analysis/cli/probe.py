@@ -7,6 +7,7 @@ import click
 
 from aiperf_core.cli.measuring import device_option, json_option
 from aiperf_core.errors import ExitCode
+from aiperf_core.names import printable
 from aiperf_core.plugins import Plugins
 
 
@@ -43,7 +44,7 @@ def probe(plugins: Plugins, device: str | None, refresh: bool, out: Path | None,
             atomic.write(out, text.encode())
         except OSError as error:
             raise AiperfError(f"cannot write '{out}': {error.strerror or error}. Choose another --out.") from error
-        click.echo(f"written: {out}", err=True)
+        click.echo(f"written: {printable(str(out))}", err=True)
     if as_json:
         click.echo(text, nl=False)
     elif out is None:

@@ -27,4 +27,4 @@ def document(status: int, title: str, detail: str) -> Response:
     """An answer with a problem."""
     body = {"type": "about:blank", "title": title or HTTPStatus(status).phrase, "status": status, "detail": detail}
     headers = {"www-authenticate": "Bearer"} if status == 401 else {}
-    return Response(jsontext.dumps(body), status, headers, MEDIA)
+    return Response(jsontext.to_bytes(body), status, headers, MEDIA)

@@ -16,7 +16,7 @@ from aiperf_analysis.dashboard.settings import LOOPBACK, Settings
 from aiperf_analysis.sources.source import FolderSource, Source, StoreSource
 from aiperf_core import units
 from aiperf_core.errors import ExitCode, UsageError
-from aiperf_core.names import cause, words
+from aiperf_core.names import cause, printable, words
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import nearest
 
@@ -91,7 +91,7 @@ def export(
     written = exporting.export(source_of(folder, url), plugins, target, settings, tell)
     tell(
         f"{units.plural('page', written.pages)} and {units.plural('other file', written.files - written.pages)}, "
-        f"{units.size(written.size)}. Open: {target / 'index.html'}"
+        f"{units.size(written.size)}. Open: {printable(str(target / 'index.html'))}"
     )
     if wanted.opens:
         import webbrowser

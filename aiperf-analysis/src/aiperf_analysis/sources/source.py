@@ -5,6 +5,7 @@ the bundles that there are; no path is ever made from one.
 """
 
 import hashlib
+import logging
 import os
 import re
 import threading
@@ -23,12 +24,12 @@ from aiperf_analysis.sources import courses
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_analysis.sources.errors import GoneError, NotFoundError
 from aiperf_analysis.sources.filters import Filters
-from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 from aiperf_core.results.filenames import MANIFEST, TARGETS
 from aiperf_core.results.listing import Run, Unreadable, bundles, listed
 from aiperf_core.results.models import Document
 
+_LOG = logging.getLogger("aiperf.dashboard")
 # A folder is looked at again after this time; requests in between see the same.
 LOOK_S = 0.5
 SELECTIONS = 8  # that are kept
@@ -173,8 +174,7 @@ class FolderSource:
             found = _fingerprint(path)
             kept = before.get(path)
             if kept is None or kept.fingerprint != found:
-                read_of = _read(path)
-                kept = _Kept(found, _listed(path, read_of), read_of)
+                kept = _Kept(found, *_read(path))
             self._kept[path] = kept
             return kept.listed
 
@@ -196,21 +196,18 @@ class FolderSource:
             del self._selections[key]
 
 
-def _listed(path: Path, found: Read | LeftOut) -> Run | Unreadable:
-    """The place of a bundle in the order of all. Of one that was read the manifest is kept once."""
-    if isinstance(found, Read):
-        return Run(path, found.run.manifest, ())
+def _read(path: Path) -> tuple[Run | Unreadable, Read | LeftOut]:
+    """A bundle's place in the order of all, and its content. Whatever its files do, the other bundles stay readable."""
     try:
-        return listed(path)
-    except (OSError, AiperfError) as error:
-        return Unreadable(path, str(error))
-
-
-def _read(path: Path) -> Read | LeftOut:
-    try:
-        return read_bundle(path)
+        found = read_bundle(path)
+        # Of a bundle that was read, the manifest is kept once.
+        return Run(path, found.run.manifest, ()) if isinstance(found, Read) else listed(path), found
     except OSError as error:
-        return LeftOut(words(path.name), "", f"it cannot be read: {error.strerror or error}")
+        reason = f"it cannot be read: {error.strerror or error}"
+    except Exception as error:
+        _LOG.error("reading %r", str(path), exc_info=error)
+        reason = "an error of aiperf; the server's output has the details"
+    return Unreadable(path, reason), LeftOut(words(path.name), "", reason)
 
 
 def _fingerprint(path: Path) -> tuple[object, ...]:

@@ -10,6 +10,7 @@ import click
 from aiperf_core.cli.bundles import ADDRESS, Seals, verified
 from aiperf_core.cli.formats import file_options
 from aiperf_core.errors import AiperfError, BundleError, ExitCode, UsageError
+from aiperf_core.names import printable
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -116,4 +117,4 @@ def _write(out: Path, data: bytes, targets: int) -> None:
         atomic.write(out, data)
     except OSError as error:
         raise AiperfError(f"cannot write '{out}': {error.strerror or error}.") from error
-    click.echo(f"{out}: {units.plural('target', targets)}, {units.size(len(data))}")
+    click.echo(f"{printable(str(out))}: {units.plural('target', targets)}, {units.size(len(data))}")

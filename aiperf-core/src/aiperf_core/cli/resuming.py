@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiperf_core.errors import BundleError, UsageError
+from aiperf_core.names import printable
 from aiperf_core.plugins import Plugins
 from aiperf_core.sweep import MOST_VALUES, axes_of, base_name, fixed, points
 from aiperf_core.targets import TargetFilter
@@ -98,7 +99,7 @@ def _hint(run: "BundleRun") -> str:
     assert run.bundle is not None
     from shlex import quote
 
-    return f"resume with: aiperf run --resume {quote(str(run.bundle.path))}"
+    return f"resume with: aiperf run --resume {quote(printable(str(run.bundle.path)))}"
 
 
 def resolved(context: click.Context, plugins: Plugins, bundle: "Bundle") -> "ResolvedRequest | None":

@@ -29,7 +29,7 @@ def roofline(what: "Address", out: Path) -> None:
       aiperf roofline latest --out roofline.svg
     """
     from aiperf_core import units
-    from aiperf_core.names import words
+    from aiperf_core.names import printable, words
     from aiperf_core.render import picture_file, roofline_plot
     from aiperf_core.render.roofline import roofline as collect
 
@@ -43,4 +43,4 @@ def roofline(what: "Address", out: Path) -> None:
     marks = sum(len(panel.marks) for panel in collected.panels)
     labels = sum(len(roofline_plot.named(panel)) for panel in collected.panels)
     shown = "" if labels == marks else f", {labels} of them with a name"
-    click.echo(f"{out}: {units.plural('implementation', marks)}{shown}")
+    click.echo(f"{printable(str(out))}: {units.plural('implementation', marks)}{shown}")

@@ -13,7 +13,7 @@ from rich.text import Text
 from aiperf_core import units
 from aiperf_core.cli.screen import Screen, consoles
 from aiperf_core.events import Progress
-from aiperf_core.names import words
+from aiperf_core.names import printable, words
 from aiperf_core.render.compact import render_compact
 from aiperf_core.render.machine_notes import machine_notes_of
 from aiperf_core.render.notes import where_of
@@ -223,4 +223,5 @@ def _shown(path: Path | None) -> str | None:
     """A path, relative to the current folder where it lies below it."""
     if path is None:
         return None
-    return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else str(path)
+    below = path.is_absolute() and path.is_relative_to(Path.cwd())
+    return printable(str(path.relative_to(Path.cwd()) if below else path))

@@ -78,9 +78,15 @@ def read(folder: Path) -> Profile:
     """Read the profile in a folder. Raises `BundleError` when it is missing, damaged or of another format."""
     path = folder / PAGE
     try:
-        found = jsontext.loads(path.read_bytes())
+        return parsed(path, path.read_bytes())
     except OSError as error:
         raise BundleError(f"cannot read '{path}': {error.strerror or error}.") from error
+
+
+def parsed(path: Path, data: bytes) -> Profile:
+    """Parse the content of a profile's page. `path` is for messages. Raises `BundleError` as `read` does."""
+    try:
+        found = jsontext.loads(data)
     except jsontext.JsonError as error:
         raise BundleError(f"'{path}' is not a profile: {error}. Profile again.") from error
     version = found.get("schema_version") if isinstance(found, dict) else None

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from aiperf_core import units
 from aiperf_core.measurements import Ceilings
-from aiperf_core.names import words
+from aiperf_core.names import printable, words
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import Look
 from aiperf_core.results.models import Machine, Manifest
@@ -22,7 +22,7 @@ def render_manifest(manifest: Manifest, path: Path, look: Look) -> RenderableTyp
     grid = labelled()
     for label, line in _lines(manifest):
         grid.add_row(label, look.text(words(line)))
-    return Group(Text(str(path), "bold", overflow="fold"), grid, Text())
+    return Group(Text(printable(str(path)), "bold", overflow="fold"), grid, Text())
 
 
 def _lines(manifest: Manifest) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from aiperf_core import atomic
 from aiperf_core.errors import BundleError
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from aiperf_core.results.models import Document, Manifest, TargetResult
 
 DEFAULT_PARENT = Path("artifacts/runs")
+# No run writes a larger file: samples take 616 MiB at most, documents less.
+MOST_BYTES = 1 << 30
 
 
 class Bundle:
@@ -83,10 +85,10 @@ class Bundle:
     @classmethod
     def open(cls, path: Path) -> "Bundle":
         """Return the bundle in `path`, for reading or for resuming its run. Raises BundleError where there is none."""
-        if not path.is_dir():
-            what = "is a file" if path.exists() else "does not exist"
+        if not os.path.isdir(path):
+            what = "is a file" if os.path.exists(path) else "does not exist"
             raise BundleError(f"'{path}' {what}; a result bundle is a folder with a {MANIFEST} in it.")
-        if not (path / MANIFEST).exists():
+        if not os.path.exists(path / MANIFEST):
             raise BundleError(f"'{path}' has no {MANIFEST}, so it is not a result bundle or its run never started.")
         return cls(path)
 
@@ -144,14 +146,23 @@ class Bundle:
         return sorted(f"{name}/{file}" for name in (TARGETS, *DOCUMENT_KINDS) for file in self._files(name))
 
     def file_bytes(self, path: str) -> bytes:
-        """One of `result_files`. Raises BundleError if it cannot be read or leads out of the bundle."""
-        file = self._readable(self.path / path)
-        with _explained("read", file):
-            return file.read_bytes()
+        """A file by its path in the bundle. Raises BundleError if it cannot be read or leads out of the bundle."""
+        with self._file(path) as file:
+            return file.read()
 
     def digest(self, path: str) -> str:
-        """The SHA-256 of one of `result_files`. Raises BundleError as `file_bytes` does."""
-        return hashlib.sha256(self.file_bytes(path)).hexdigest()
+        """The SHA-256 of a file by its path in the bundle. Raises BundleError as `file_bytes` does."""
+        with self._file(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    @contextmanager
+    def _file(self, path: str) -> Iterator[BinaryIO]:
+        """Open a file of at most `MOST_BYTES` by its path in the bundle."""
+        place = self._readable(self.path / path)
+        with _explained("read", place), open(place, "rb") as file:
+            if (size := os.fstat(file.fileno()).st_size) > MOST_BYTES:
+                raise BundleError(f"'{place}' has {size:,} bytes; a file of a bundle has at most {MOST_BYTES:,}.")
+            yield file
 
     def write_manifest(self, manifest: "Manifest") -> Path:
         """Write or replace `manifest.json`. One with an exit code closes the bundle: it is sealed by hashes."""
@@ -239,8 +250,10 @@ class Bundle:
         """The documents and samples in a folder of the bundle. Hidden files are those of a killed write."""
         folder = self.path / name
         self._inside(folder)
-        names = (file.name for file in folder.iterdir()) if folder.is_dir() else ()
-        return [name for name in names if name.endswith((".json", ".npz")) and name[0] != "."]
+        if not os.path.lexists(folder):
+            return []
+        with _explained("read", folder):
+            return [name for name in os.listdir(folder) if name.endswith((".json", ".npz")) and name[0] != "."]
 
     def _write(self, path: Path, data: bytes) -> Path:
         self._inside(path.parent)
@@ -251,15 +264,17 @@ class Bundle:
 
     def _readable(self, path: Path) -> Path:
         self._inside(path)
-        if path.exists() and not path.is_file():
+        if os.path.exists(path) and not os.path.isfile(path):
             raise BundleError(f"'{path}' is not a plain file; a bundle holds plain files and folders only.")
         return path
 
     def _inside(self, path: Path) -> None:
         """Refuse a link that leads out of the bundle, for reading and for writing."""
-        if not path.resolve().is_relative_to(self.path.resolve()):
+        # Unlike Path.resolve, realpath also takes a link to itself, which the reading of the file then refuses.
+        real = os.path.realpath(path)
+        if not Path(real).is_relative_to(os.path.realpath(self.path)):
             raise BundleError(
-                f"'{path}' is a link to '{path.resolve()}', outside the bundle; aiperf follows no such link. "
+                f"'{path}' is a link to '{real}', outside the bundle; aiperf follows no such link. "
                 "Replace it with the file itself."
             )
 
@@ -288,7 +303,8 @@ def _explained(action: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BundleError(f"cannot {action} '{path}': {_reason(error)}") from error
+        reason = f"{error.strerror or error}." if action == "read" else _reason(error)
+        raise BundleError(f"cannot {action} '{path}': {reason}") from error
 
 
 def _reason(error: OSError) -> str:

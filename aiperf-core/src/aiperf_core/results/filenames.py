@@ -3,6 +3,7 @@
 import string
 
 from aiperf_core.errors import BundleError
+from aiperf_core.names import words
 
 MANIFEST = "manifest.json"
 TARGETS = "targets"
@@ -17,20 +18,24 @@ def file_name(name: str) -> str:
     Letters, digits, dots, dashes and underscores stay; everything else, and a leading dot, becomes `%` and two
     hexadecimal digits a byte. `target_name` undoes it.
     """
+    try:
+        data = name.encode()
+    except UnicodeEncodeError:
+        raise BundleError(f"'{words(name[:40])}' cannot name a file: it is no valid text.") from None
     spelled = "".join(
         chr(byte) if chr(byte) in PLAIN and not (index == 0 and byte == ord(".")) else f"%{byte:02X}"
-        for index, byte in enumerate(name.encode("utf-8", errors="surrogateescape"))
+        for index, byte in enumerate(data)
     )
     if not 0 < len(spelled) <= LONGEST_NAME:
         raise BundleError(
-            f"'{name[:40]}{'...' if len(name) > 40 else ''}' cannot name a file: it takes {len(spelled)} bytes; "
+            f"'{words(name[:40])}{'...' if len(name) > 40 else ''}' cannot name a file: it takes {len(spelled)} bytes; "
             f"1 to {LONGEST_NAME} are accepted."
         )
     return spelled
 
 
 def target_name(spelled: str) -> str:
-    """The name that `file_name` spelled."""
+    """The name that `file_name` spelled. A foreign file whose name is no valid text gets a name that no file has."""
     from urllib.parse import unquote_to_bytes
 
-    return unquote_to_bytes(spelled).decode("utf-8", errors="surrogateescape")
+    return unquote_to_bytes(spelled.encode(errors="replace")).decode(errors="replace")

@@ -13,6 +13,7 @@ from typing import Any
 LINE = 110  # for an object or list of scalars
 NESTED_LINE = 80  # for one that holds others
 INDENT = "  "
+DEEPEST = 100  # lists and objects in each other; no writer comes near, and no reader runs out of stack
 Place = Sequence[str | int]
 
 
@@ -121,10 +122,12 @@ def loads(data: bytes) -> Any:
 
 
 def _check_finite(value: Any, place: list[str | int]) -> None:
-    """Refuse `NaN`, which Python reads though it is not JSON, and numbers too large for a float (`1e999`)."""
+    """Refuse deep nesting, `NaN`, which Python reads though it is not JSON, and numbers above all floats (`1e999`)."""
     if isinstance(value, float) and not math.isfinite(value):
         raise JsonError(place_name(place), str(value), "a finite number")
     if isinstance(value, dict | list):
+        if len(place) >= DEEPEST:
+            raise RecursionError
         for step, item in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(item, float | dict | list):  # or every string of a log would cost a call
                 _check_finite(item, [*place, step])

@@ -126,7 +126,7 @@ def _check_fields(record: type, value: dict[str, Any], expected: Any, form: str)
 
 def _reader(hint: Any, rule: dict[str, Any], form: str) -> Reader:
     if hint is Any:
-        return lambda value: value
+        return _encodable
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         (inner,) = (one for one in arguments if one is not NoneType)
@@ -185,7 +185,7 @@ def _dict(read: Reader) -> Reader:
         found, key = {}, ""
         try:
             for key, item in value.items():
-                found[key] = read(item)
+                found[_encodable(key)] = read(item)
         except _Misfit as error:
             error.place.append(key)
             raise
@@ -215,13 +215,24 @@ def _scalar(kind: type, rule: dict[str, Any]) -> Reader:
     def scalar(value: Any) -> Any:
         if type(value) in types and (fits is None or fits(value)):
             if kind is str:
-                return sys.intern(value)  # bundles repeat their texts: an equal text is kept once
+                return sys.intern(_encodable(value))  # bundles repeat their texts: an equal text is kept once
             return value if kind is not float else float(value)
         if value is None and nullable:
             return None
         raise _Misfit(_shown(value), wanted)
 
     return scalar
+
+
+def _encodable(value: Any) -> Any:
+    """Replace lone surrogates, such as undecodable bytes of a log, by `?`: no file, page or database can hold them."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [_encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    return value
 
 
 def _fits(rule: dict[str, Any]) -> Callable[[Any], bool] | None:

@@ -9,6 +9,7 @@ import click
 
 from aiperf_core.cli.measuring import json_option
 from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.names import printable
 from aiperf_core.plugins import Plugins
 from aiperf_core.units import plural
 from aiperf_fleet.cli.common import POLL, QUIET
@@ -102,7 +103,7 @@ def command(
         place.check_new()
         runner = planned(place)
         on = f"{plural('task', len(file.tasks))} on {plural('machine', len(runner.offers))}"
-        say_to(quiet)(f"{on}; the fleet is {place.folder}")
+        say_to(quiet)(f"{on}; the fleet is {printable(str(place.folder))}")
         return run_to_end(runner, as_json=as_json, quiet=quiet)
 
 

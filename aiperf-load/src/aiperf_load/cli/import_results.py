@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from aiperf_core.names import printable
 from aiperf_core.plugins import Plugins
 from aiperf_load.cli.options import bundle_options
 
@@ -43,4 +44,4 @@ def command(plugins: Plugins, /, files: tuple[Path, ...], tool: str, **given: An
     bundle.write_manifest(evolve(manifest, complete=True, exit_code=int(ExitCode.OK)))
     show(result, name, as_json=given["as_json"], picture=given["picture"], csv_file=given["csv_file"])
     if not given["as_json"]:
-        click.echo(f"\n{bundle.path}")
+        click.echo(f"\n{printable(str(bundle.path))}")

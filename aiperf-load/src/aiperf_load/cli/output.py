@@ -11,6 +11,7 @@ import click
 
 from aiperf_core.cli.tables import print_table, print_text
 from aiperf_core.errors import AiperfError
+from aiperf_core.names import printable
 
 if TYPE_CHECKING:
     from aiperf_core.plugins import Plugins
@@ -45,7 +46,7 @@ def end(measuring: "Measuring", given: dict[str, Any]) -> None:
         measuring.result, given["name"], as_json=given["as_json"], picture=given["picture"], csv_file=given["csv_file"]
     )
     if not given["as_json"]:
-        click.echo(f"\n{measuring.bundle.path}")
+        click.echo(f"\n{printable(str(measuring.bundle.path))}")
 
 
 def show(

@@ -247,8 +247,9 @@ def respond(asked: Asked, found: Result | Answer) -> Response:
     if kind == "csv":
         if not answer.tables:
             return problems.document(406, "No table", "This answer has no table; ask without format=csv.")
-        return Response(_csv(answer), answer.status, headers, "text/csv; charset=utf-8")
-    return Response(jsontext.dumps(answer.document), answer.status, headers, "application/json")
+        csv = _csv(answer).encode(errors="replace")  # the name of a folder may be no text
+        return Response(csv, answer.status, headers, "text/csv; charset=utf-8")
+    return Response(jsontext.to_bytes(answer.document), answer.status, headers, "application/json")
 
 
 def _csv(answer: Answer) -> str:

@@ -1,5 +1,8 @@
 """Profiles of implementations: those in the bundles, and their figures."""
 
+import os
+from pathlib import Path
+
 from aiperf_analysis.dashboard import filters
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
@@ -58,12 +61,14 @@ def every(asked: Asked) -> Result:
 
 
 def _profile(one: Entry) -> Profile | None:
-    """The profile of a row, if its bundle has one. No link is followed. Raises BundleError for a damaged one."""
-    if one.run.bundle is None:
+    """The profile of a row, if its bundle has one. Raises BundleError for a damaged one, and for a link elsewhere."""
+    bundle = one.run.bundle
+    if bundle is None:
         return None
-    folder = store.folder_of(one.run.bundle.path, one.result.target, one.row.name)
-    inside = folder.resolve().is_relative_to(one.run.bundle.path.resolve())
-    return store.read(folder) if inside and (folder / store.PAGE).is_file() else None
+    page = store.folder_of(Path(), one.result.target, one.row.name) / store.PAGE
+    if not os.path.lexists(bundle.path / page):
+        return None
+    return store.parsed(bundle.path / page, bundle.file_bytes(str(page)))
 
 
 def _records(one: Entry, profile: Profile) -> list[Record]:
