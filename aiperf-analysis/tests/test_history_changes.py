@@ -212,6 +212,13 @@ def test_below_the_floor_nothing_is_suspect():
     assert newest(values, within, 0.005, "down").word == "SUSPECT"
 
 
+def test_a_series_from_the_smallest_to_the_largest_figure():
+    values = np.log([1e-30, 1e30] * 8 + [1e30])
+    found = newest(values, np.full(len(values), 1e4), 0.01, "down")
+    assert math.isfinite(found.expected.high)
+    assert math.isfinite(found.change)
+
+
 def test_many_series_widen_the_interval():
     values, within = series((15, 0.0))
     alone, many = (newest(values, within, 0.0, "down", family=count).expected for count in (1, 100))

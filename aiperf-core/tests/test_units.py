@@ -1,8 +1,9 @@
 import math
 import re
 
+import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aiperf_core import units
@@ -35,6 +36,17 @@ def parsed(text):
 )
 def test_seconds(value, text):
     assert units.seconds(value) == text
+
+
+@given(st.tuples(*[st.floats() | st.integers(-(10**30), 10**30)] * 3))
+@example((1e308, -1e308, 10**29))
+@example((5e-324, -0.0, math.inf))
+def test_every_number_has_a_text(values):
+    functions = (units.number, units.seconds, units.joules, units.size, units.percent, units.parameter, units.span)
+    estimates = (units.time_estimate, units.ratio_estimate, units.percent_estimate)
+    texts = [function(values[0]) for function in functions]
+    texts += [part for function in estimates for part in attrs.astuple(function(Estimate(*values)))]
+    assert all(isinstance(text, str) and text and "\n" not in text for text in [*texts, units.rate(values[0], "B/s")])
 
 
 @given(TIMES)

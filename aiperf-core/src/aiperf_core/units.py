@@ -1,7 +1,8 @@
 """Numbers as people read them, with a display unit and the digits that are significant. On disk all numbers are SI.
 
-Every function takes finite numbers and returns text without line breaks. Times are shown as `5.21 ms`, sizes as
-`128 MiB` (powers of 1024, as memory is made), rates as `3.29 TB/s` (powers of 1000, as in data sheets).
+Every function takes any number, also one that a damaged file holds, and returns text without line breaks. Times are
+shown as `5.21 ms`, sizes as `128 MiB` (powers of 1024, as memory is made), rates as `3.29 TB/s` (powers of 1000, as in
+data sheets).
 """
 
 import math
@@ -85,12 +86,12 @@ def size(count: float) -> str:
     while power + 1 < len(SIZE_UNITS) and float(f"{count / 1024**power:.{DIGITS - 1}e}") >= 1000:
         power += 1
     scaled = count / 1024**power
-    return f"{scaled:,.0f} {SIZE_UNITS[power]}" if scaled == int(scaled) else f"{number(scaled)} {SIZE_UNITS[power]}"
+    return f"{scaled:,.0f} {SIZE_UNITS[power]}" if scaled % 1 == 0 else f"{number(scaled)} {SIZE_UNITS[power]}"
 
 
 def percent(fraction: float) -> str:
     """A share: `82 %`, `8.2 %`, `0.31 %`."""
-    hundredths = min(fraction * 100, 1e300)  # a damaged file may hold an infinite value
+    hundredths = fraction * 100
     if 0 < hundredths < 0.01:
         return "< 0.01 %"
     return f"{number(hundredths, 2 if hundredths < 99.5 else 3)} %"
@@ -98,7 +99,7 @@ def percent(fraction: float) -> str:
 
 def parameter(value: float) -> str:
     """A size of a workload, in full: `33,554,432`, `0.5`."""
-    if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
+    if isinstance(value, int) or (abs(value) < 1e15 and value == int(value)):
         return f"{int(value):,}"
     return f"{value:g}"
 
@@ -110,7 +111,7 @@ def parameters(params: Mapping[str, float]) -> str:
 
 def span(value: float) -> str:
     """A time of waiting: `360 ms`, `8 s`, `2 min 05 s`, `1 h 12 min`."""
-    if 0 < value < 0.95:
+    if 0 < value < 0.95 or not math.isfinite(value):
         return seconds(value, 2)
     whole = max(0, round(value))
     if whole < 60:
@@ -141,10 +142,10 @@ def _unit(value: float, units: Sequence[tuple[float, str]], digits: int) -> tupl
 
 def _digits(estimate: Estimate) -> int:
     """Digits whose last stands for at most a quarter of the interval: its ends then differ from the value."""
-    width = estimate.high - estimate.low
-    if width <= 0 or estimate.value <= 0:
+    width = (estimate.high - estimate.low) / 4
+    if not 0 < width < math.inf or estimate.value <= 0:
         return DIGITS + 1
-    place = math.floor(math.log10(width / 4))
+    place = math.floor(math.log10(width))
     enough = (
         digits for digits in range(DIGITS, MOST_DIGITS) if _exponent(estimate.value, digits) - digits + 1 <= place
     )
@@ -170,4 +171,4 @@ def _decimals(value: float, digits: int) -> int:
 
 def _exponent(value: float, digits: int) -> int:
     """The exponent of the first digit after rounding: 9.996 with three digits is 10.0, not 10.00."""
-    return int(f"{value:.{digits - 1}e}".partition("e")[2])
+    return int(f"{value:.{digits - 1}e}".partition("e")[2]) if math.isfinite(value) else 0

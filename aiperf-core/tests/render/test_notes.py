@@ -129,6 +129,8 @@ def test_how_sampling_ended():
         (Estimate(1.01, 0.99, 1.03), "The value is at the floor itself: more samples will hardly decide."),
         (Estimate(0.97, 0.93, 1.01), "A verdict needs about 4.0 times the samples: --budget 13, or --until-decided."),
         (Estimate(1.06, 0.75, 2.18), "A verdict needs about 122 times the samples: --budget 366, or --until-decided."),
+        (Estimate(1.0, 0.0, 2.0), "It has no lower end: a verdict needs many times the samples."),
+        (Estimate(1.0, -0.5, 2.0), "It has no lower end: a verdict needs many times the samples."),
         (Estimate(2.24, 0.11, 1054.0), "A verdict needs about 33 times the samples: --budget 100, or --until-decided."),
     ],
 )
@@ -137,6 +139,10 @@ def test_what_would_decide(speedup, says):
     assert said.startswith("the interval [")
     assert "overlaps the band of 1 % around 1. " in said
     assert said.endswith(says)
+
+
+def test_a_time_of_sampling_that_no_run_has():
+    assert "--budget 1000000000," in what_would_decide(Estimate(1.0023, 0.972, 1.032), 0.01, 1e308)
 
 
 def test_the_floor_is_the_one_of_the_run():

@@ -57,6 +57,12 @@ def test_work_without_intensity_has_no_place(amounts: dict[str, float], reason: 
     assert str(caught.value) == f"There is nothing to draw on a roofline: {reason}."
 
 
+def test_a_memory_without_a_rate_has_no_roof() -> None:
+    ceilings = attrs.evolve(example.manifest().ceilings["cuda"], copy_bytes_per_s=0.0)
+    with pytest.raises(AiperfError, match="no ceilings of 'cuda' were measured in that run"):
+        roofline([example.result()], attrs.evolve(example.manifest(), ceilings={"cuda": ceilings}))
+
+
 def test_nothing_at_all() -> None:
     with pytest.raises(AiperfError) as caught:
         roofline([], example.manifest())

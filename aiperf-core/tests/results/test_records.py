@@ -12,7 +12,8 @@ from aiperf_core.results.structure import ON_DISK
 
 ANY = st.floats(allow_nan=False, allow_infinity=False)
 NOT_NEGATIVE = st.floats(0, allow_infinity=False)
-POSITIVE = st.floats(0, exclude_min=True, allow_infinity=False)
+POSITIVE = st.floats(1e-30, 1e30)
+MAGNITUDES = st.just(0.0) | POSITIVE
 COUNTS = st.integers(0, 1 << 62)
 TEXTS = st.text(max_size=20)
 NAMES = st.text(min_size=1, max_size=20)
@@ -26,7 +27,7 @@ EVIDENCE = st.recursive(
 @st.composite
 def estimates(draw):
     high = draw(POSITIVE)
-    return Estimate(draw(POSITIVE), draw(st.floats(max_value=high, allow_infinity=False)), high)
+    return Estimate(draw(POSITIVE), draw(st.just(0.0) | st.floats(1e-30, high) | st.floats(-1e30, -1e-30)), high)
 
 
 @st.composite
@@ -121,10 +122,10 @@ RESULTS = st.builds(
     problem=st.builds(
         Problem,
         TEXTS,
-        st.dictionaries(TEXTS, ANY, max_size=3),
-        NOT_NEGATIVE,
-        NOT_NEGATIVE,
-        NOT_NEGATIVE,
+        st.dictionaries(TEXTS, MAGNITUDES, max_size=3),
+        MAGNITUDES,
+        MAGNITUDES,
+        MAGNITUDES,
         TEXTS,
         TEXTS,
         COUNTS,

@@ -54,6 +54,11 @@ def test_the_example_is_valid():
     [
         (["rows", 1, "time_s", "value"], "fast", 'at rows[1].time_s.value: found "fast"; expected a number above 0'),
         (["rows", 1, "time_s", "value"], 0, "at rows[1].time_s.value: found 0; expected a number above 0"),
+        (["rows", 1, "time_s", "value"], 5e-324, "at rows[1].time_s.value: found 5e-324; expected 0, or a magnitude from 1e-30 to 1e+30"),
+        (["rows", 1, "time_s", "high"], 1e308, "at rows[1].time_s.high: found 1e+308; expected 0, or a magnitude from 1e-30 to 1e+30"),
+        (["rows", 1, "time_s", "low"], -1e200, "at rows[1].time_s.low: found -1e+200; expected 0, or a magnitude from 1e-30 to 1e+30"),
+        (["rows", 1, "speed_of_light", "fraction"], 1e-40, "at rows[1].speed_of_light.fraction: found 1e-40; expected 0, or a magnitude from 1e-30 to 1e+30"),
+        (["problem", "params", "n"], 1e31, "at problem.params.n: found 1e+31; expected 0, or a magnitude from 1e-30 to 1e+30"),
         (["rows", 1, "time_s", "value"], True, "at rows[1].time_s.value: found true; expected a number above 0"),
         (["rows", 1, "time_s", "low"], DROP, "at rows[1].time_s: found no field 'low'; expected every field of an Estimate"),
         (["rows", 1, "time_s"], [1, 2], "at rows[1].time_s: found a list of 2; expected an Estimate or null"),
@@ -158,7 +163,14 @@ def test_the_structurer_accepts_nothing_that_the_schema_refuses(where, value, ho
 
 
 # What the schema cannot express, or what JSON writes in several ways; only these may differ.
-STRICTER = ("at most high", "every implementation once", "the columns ", "of every plugin", "integer")
+STRICTER = (
+    "a magnitude from",
+    "at most high",
+    "every implementation once",
+    "the columns ",
+    "of every plugin",
+    "integer",
+)
 
 
 @settings(deadline=None)

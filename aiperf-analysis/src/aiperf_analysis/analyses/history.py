@@ -5,6 +5,7 @@ from attrs import asdict, evolve, frozen
 from aiperf_analysis.history.changes import ALPHA, Course, Step
 from aiperf_analysis.history.judged import FALSE_DISCOVERIES, LEAST, change, direction, judged, without_steps
 from aiperf_analysis.history.newest import LEAST_RUNS, Standing
+from aiperf_analysis.history.noise import finite_exp
 from aiperf_analysis.history.series import METRICS, Border, RunSeries, series_of
 from aiperf_analysis.options import option
 from aiperf_analysis.result import (
@@ -201,8 +202,6 @@ def _missing(standing: Standing, unit: str = "%") -> Figure:
 
 def _level(one: Told) -> Figure:
     """The mean of the runs since the last step, with the interval of that mean."""
-    import math
-
     from aiperf_analysis.history.noise import student
 
     unit = one.series.metric.unit
@@ -210,7 +209,7 @@ def _level(one: Told) -> Figure:
         return _missing(one.standing, unit)
     last = one.course.segments[-1]
     half = student(0.975, max(2.0, len(one.series.runs) - len(one.course.segments))) * last.error
-    return figure(Estimate(*(math.exp(last.level + side) for side in (0.0, -half, half))), unit, "derived")
+    return figure(Estimate(*(finite_exp(last.level + side) for side in (0.0, -half, half))), unit, "derived")
 
 
 def _drift(found: Course | None) -> Figure | None:
@@ -344,7 +343,6 @@ def _drawings(told: list[Told]) -> list[Drawing]:
 
 
 def _drawing(one: Told) -> Drawing:
-    import math
 
     series, found = one.series, one.course
     assert found is not None
@@ -361,7 +359,7 @@ def _drawing(one: Told) -> Drawing:
     ]
     # From half a run before the first to half a run behind the last, so that a step is upright between two runs.
     level = [
-        Point(label="", x=counted(place + 0.5, "count"), y=counted(math.exp(segment.level), metric.unit), mark="fit")
+        Point(label="", x=counted(place + 0.5, "count"), y=counted(finite_exp(segment.level), metric.unit), mark="fit")
         for segment in found.segments
         for place in (segment.start, segment.stop)
     ]

@@ -7,7 +7,7 @@ import numpy as np
 from attrs import frozen
 
 from aiperf_analysis.history.changes import Course, Segment, course
-from aiperf_analysis.history.noise import Floats, long_run, student
+from aiperf_analysis.history.noise import Floats, finite_exp, long_run, student
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
 
@@ -88,7 +88,7 @@ def newest(
     else:
         reason = f"{agree} runs in a row agree"
     expected = _expected(level, found, within[-1], miss)
-    return Standing(word, expected, math.exp(values[-1] - level.level), agree, level.runs, reason, worse)
+    return Standing(word, expected, finite_exp(values[-1] - level.level), agree, level.runs, reason, worse)
 
 
 def _usual(values: Floats, within: Floats, compared: tuple[Segment, Course] | None, miss: float) -> Standing:
@@ -98,7 +98,7 @@ def _usual(values: Floats, within: Floats, compared: tuple[Segment, Course] | No
         return Standing("NEW", None, None, 0, there, reason)
     level, found = compared
     expected = _expected(level, found, within[-1], miss)
-    return Standing("FINE", expected, math.exp(values[-1] - level.level), 0, level.runs, "within the interval")
+    return Standing("FINE", expected, finite_exp(values[-1] - level.level), 0, level.runs, "within the interval")
 
 
 def _half(level: Segment, found: Course, within: float, miss: float) -> float:
@@ -119,4 +119,4 @@ def _side(value: float, within: float, level: Segment, found: Course, floor: flo
 
 def _expected(level: Segment, found: Course, within: float, miss: float) -> Estimate:
     half = _half(level, found, within, miss)
-    return Estimate(*(math.exp(level.level + side) for side in (0.0, -half, half)))
+    return Estimate(*(finite_exp(level.level + side) for side in (0.0, -half, half)))

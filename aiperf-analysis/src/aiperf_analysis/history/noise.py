@@ -69,6 +69,11 @@ def long_run(alike: float) -> float:
     return (1 + alike) / (1 - alike)
 
 
+def finite_exp(value: float) -> float:
+    """The exponential, at most about 1e304: the end of an interval that few runs of a wild series support."""
+    return math.exp(min(value, 700.0))
+
+
 def student(probability: float, freedom: float) -> float:
     """The quantile of Student's t, by its expansion in 1/freedom (Abramowitz and Stegun 26.7.5)."""
     z, v = NormalDist().inv_cdf(probability), freedom

@@ -179,17 +179,19 @@ def what_would_decide(speedup: Estimate, floor: float, sampling_s: float) -> str
 
     sampling_s: how long sampling took.
     """
+    shown = units.ratio_estimate(speedup).interval
+    crossing = f"the interval {shown} overlaps the band of {floor * 100:g} % around 1"
+    if speedup.low <= 0:
+        return f"{crossing}. It has no lower end: a verdict needs many times the samples."
     # The interval of a ratio is symmetric on the logarithmic scale.
     half = math.log(speedup.high / speedup.low) / 2
     distance = abs(math.log(speedup.value))
     # FASTER needs the whole interval above 1 + floor, SAME needs it inside the floor; the nearer of both counts.
     needed = abs(distance - math.log1p(floor))
-    shown = units.ratio_estimate(speedup).interval
-    crossing = f"the interval {shown} overlaps the band of {floor * 100:g} % around 1"
     if needed < half / 30:
         return f"{crossing}. The value is at the floor itself: more samples will hardly decide."
     factor = max(1.5, (half / needed) ** 2)
-    budget = max(1, math.ceil(factor * sampling_s))
+    budget = max(1, math.ceil(min(factor * sampling_s, 1e9)))
     times = units.number(factor, 2)
     return f"{crossing}. A verdict needs about {times} times the samples: --budget {budget}, or --until-decided."
 

@@ -74,7 +74,7 @@ def roofline(results: Sequence[TargetResult], manifest: Manifest) -> Roofline:
     for device in sorted({result.device for result in results}):
         ours = [result for result in results if result.device == device]
         ceilings = manifest.ceilings.get(device)
-        if ceilings is None:
+        if ceilings is None or not ceilings.copy_bytes_per_s:
             left_out += [f"{result.target}: no ceilings of {device!r} were measured in that run" for result in ours]
             continue
         found = [mark for result in ours for mark in _marks(result, left_out)]

@@ -256,7 +256,21 @@ def _fits(rule: dict[str, Any]) -> Callable[[Any], bool] | None:
 # --- rules that JSON Schema cannot express, or not in a form for people
 
 
-def _check_interval(values: dict[str, Any], _: dict[str, Any]) -> None:
+# No time, size or rate is outside, and figures of what is inside stay in the range of floats.
+SMALLEST, LARGEST = 1e-30, 1e30
+
+
+def _check_magnitudes(values: dict[str, Any], _: dict[str, Any]) -> None:
+    """The numbers of a record, which others are computed from, have magnitudes that occur."""
+    for name, value in values.items():
+        for key, number in value.items() if isinstance(value, dict) else [("", value)]:
+            if isinstance(number, float) and number and not SMALLEST <= abs(number) <= LARGEST:
+                place = [key, name] if key else [name]
+                raise _Misfit(str(number), f"0, or a magnitude from {SMALLEST:g} to {LARGEST:g}", *place)
+
+
+def _check_interval(values: dict[str, Any], found: dict[str, Any]) -> None:
+    _check_magnitudes(values, found)
     if values["low"] > values["high"]:
         raise _Misfit(f"an interval from {values['low']} to {values['high']}", "low at most high")
 
@@ -308,6 +322,9 @@ def _check_manifest(values: dict[str, Any], _: dict[str, Any]) -> None:
 
 CHECKS: dict[type, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     measurements.Estimate: _check_interval,
+    measurements.Ceilings: _check_magnitudes,
+    models.Problem: _check_magnitudes,
+    models.SpeedOfLight: _check_magnitudes,
     models.Row: _check_row,
     models.Sighting: _check_sighting,
     models.TargetResult: _check_target,

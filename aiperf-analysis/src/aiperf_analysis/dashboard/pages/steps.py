@@ -1,12 +1,12 @@
 """The steps of a series: where its level changed, by how much, and how sure that is. As in the history analysis."""
 
-import math
 from collections.abc import Iterable, Sequence
 
 from attrs import frozen
 
 from aiperf_analysis.history.changes import Step
 from aiperf_analysis.history.judged import LEAST, Judged, change, direction, judged
+from aiperf_analysis.history.noise import finite_exp
 from aiperf_analysis.history.series import Metric
 from aiperf_analysis.render import figures
 from aiperf_analysis.result import Cell, Column, Origin, Record, Table
@@ -171,7 +171,7 @@ def bands(found: Found, first: int, last: int) -> list[plane.Band]:
 def levels(found: Found, first: int, last: int) -> list[plane.Course]:
     """The levels between the steps as a line, within a range of runs; none where a series has too few."""
     spots = [
-        plane.Spot(x=place, y=math.exp(level))
+        plane.Spot(x=place, y=finite_exp(level))
         for begin, end, level in _segments(found)
         if begin <= last and end >= first
         for place in (max(begin, first) - 0.5, min(end, last) + 0.5)
