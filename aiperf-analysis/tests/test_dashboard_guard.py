@@ -93,7 +93,14 @@ def test_an_action_needs_the_cookie_and_the_origin_of_this_server(client):
     run = first_run(client)
     action = f"{run}/recheck"
     assert client.post(action).status_code == 403
-    for origin in ("https://evil.example", "null", "http://127.0.0.1:81", "http://localhost"):
+    for origin in (
+        "https://evil.example",
+        "null",
+        "http://127.0.0.1:81",
+        "http://localhost",
+        "evil://127.0.0.1",
+        "https://127.0.0.1",
+    ):
         assert client.post(action, headers={"origin": origin}).status_code == 403, origin
     assert client.post(action, headers={"origin": HOST, "sec-fetch-site": "cross-site"}).status_code == 403
     assert client.post(action, headers={"origin": HOST}).status_code == 200

@@ -118,8 +118,8 @@ class Guard:
         """Why an action is refused: it comes from another site, or without the cookie."""
         origin = headers.get("origin")
         site = headers.get("sec-fetch-site", "same-origin")
-        own = origin is not None and origin.partition("://")[2] == headers.get("host", "")
-        if not own or site not in ("same-origin", "none"):
+        own = f"{'https' if self.settings.secure else 'http'}://{headers.get('host', '')}"
+        if origin != own or site not in ("same-origin", "none"):
             return 403, "Other origin", "An action must come from a page of this server."
         if not path.startswith("/login") and not self.has_cookie(headers):
             return 403, "No cookie", "Open a page of this server first; an action needs its cookie."

@@ -106,6 +106,7 @@ def _serve(
     import uvicorn
 
     from aiperf_analysis.dashboard.app import create_app
+    from aiperf_analysis.dashboard.connections import Connection
 
     app = create_app(source, settings, plugins)
     address = address_of(wanted, sock)
@@ -117,6 +118,7 @@ def _serve(
         webbrowser.open(entrance(address, settings))
     config = uvicorn.Config(
         app,
+        http=Connection,
         log_level="error",
         access_log=False,
         server_header=False,
