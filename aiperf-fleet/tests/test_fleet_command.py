@@ -12,9 +12,9 @@ import pytest
 from attrs import evolve
 from fleet_command import bundles, endings, resume, run, state, suite_of
 
-from aiperf_core.errors import UsageError
+from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.results.bundle import Bundle
-from aiperf_fleet import records, schema
+from aiperf_fleet import keeping, records, schema
 from aiperf_fleet.cli.common import check_store
 from aiperf_fleet.cli.fleet import fleet
 from aiperf_fleet.cli.init import RECIPES
@@ -195,6 +195,35 @@ def test_other_mistakes(called, targets):
     assert printed == "aiperf: --engine takes NAME=VALUE, such as partition=gpu; got 'partition'.\n"
     Path("fleet.json").write_text("{")
     assert called("status", ".")[1].startswith("aiperf: 'fleet.json' is damaged: ")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../outside/pwned", "/tmp/pwned", "a/b", "..", ".hidden", "", "a\0b", "a\n", "x" * 101, "a\x1b[2J", "-rf"],
+)
+def test_a_task_of_a_copied_fleet_cannot_lead_out_of_its_folder(called, targets, name):
+    def there():
+        return {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.is_file()}
+
+    assert run(called, suite_of(targets))[0] == 0
+    document = Bundle(Path("f/bundle")).document("fleet", "n")
+    document.payload["tasks"][0]["id"] = name
+    file = state()
+    file["tasks"][0] |= {"id": name, "attempts": [{**file["tasks"][0]["attempts"][0], "ending": "OPEN"}]}
+    Path("f/fleet.json").write_text(json.dumps({**file, "state": "OPEN"}))
+    shown = json.dumps(name) if len(name) < 60 else f'"{"x" * 49}... (103 characters)'
+    wrong = f"at tasks[0].id: found {shown}; expected a name such as '0001-ch07.memory_access'"
+    before = there()
+    for command in ("status", "collect", "resume", "cancel"):
+        code, printed = called(command, "f")
+        assert (code, printed.replace("\\\\", "\\")) == (
+            1,
+            f"aiperf: 'f/fleet.json' is damaged: {wrong}. Start a new fleet: aiperf fleet run\n",
+        )
+    assert there() == before
+    with pytest.raises(BundleError) as caught:
+        keeping.read(document)
+    assert str(caught.value) == f"'fleet/n' holds no fleet of format 1: {wrong}"
 
 
 def test_the_printed_suite_can_be_read(called):

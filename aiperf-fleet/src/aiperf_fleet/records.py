@@ -14,6 +14,8 @@ from aiperf_fleet.suite import Suite
 
 FILE = "fleet.json"
 FORMAT = 1
+# Names files and folders of the fleet, whose file may come from elsewhere.
+_PLAIN_NAME = {"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", "examples": ["0001-ch07.memory_access"]}
 _SEPARATORS = str.maketrans("T", "-", ":-")
 
 
@@ -83,7 +85,7 @@ class Task:
     attempts: its starts, in their order.
     """
 
-    id: str
+    id: str = field(metadata={"schema": _PLAIN_NAME})
     target: str
     implementations: list[str]
     machine_class: str

@@ -155,8 +155,9 @@ class Schemas:
         return {"$schema": DIALECT, "$id": identifier, **root, "$defs": definitions}
 
     def of_field(self, record: type, name: str, hint: Any) -> dict[str, Any]:
-        """The schema of a field."""
-        schema = {**_with_unit(name, self._type(hint)), **self.constraints.get((record, name), {})}
+        """The schema of a field. A record of another package has rules in the field's metadata, as `schema`."""
+        own = attrs.fields_dict(record)[name].metadata.get("schema", {}) if name in attrs.fields_dict(record) else {}
+        schema = {**_with_unit(name, self._type(hint)), **self.constraints.get((record, name), {}), **own}
         if "exclusiveMinimum" in schema:
             del schema["minimum"]
         return schema

@@ -241,7 +241,7 @@ def _fits(rule: dict[str, Any]) -> Callable[[Any], bool] | None:
         return frozenset(rule.get("enum", [rule.get("const")])).__contains__
     if "pattern" in rule:
         found = re.compile(rule["pattern"]).search
-        return lambda value: found(value) is not None
+        return lambda value: found(value) is not None and not value.endswith("\n")  # which `$` passes
     if "minLength" in rule:
         return lambda value: len(value) >= rule["minLength"]
     if "exclusiveMinimum" in rule:
@@ -354,6 +354,8 @@ def _wanted(rule: dict[str, Any]) -> str:
         return json.dumps(rule["const"])
     if "enum" in rule:
         return _one_of(rule["enum"])
+    if "examples" in rule:
+        return f"a name such as '{rule['examples'][0]}'"
     if "pattern" in rule:
         return "a SHA-256" if "{64}" in rule["pattern"] else "an id such as 'output.wrong_values'"
     if "minLength" in rule:
