@@ -1,11 +1,13 @@
 """The store, on SQLite and on a real PostgreSQL, by the same tests."""
 
 import json
+import random
 import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
@@ -703,6 +705,50 @@ def test_a_database_of_another_program_is_left_alone(place, engine):
     )
 
 
+@pytest.mark.parametrize("table", ["TABLE cookies (id integer)", "VIEW moz AS SELECT 1"])
+def test_a_database_with_other_names_is_left_alone_too(place, engine, table):
+    url, name = place(), table.split()[1]
+    engine.load(url, f"CREATE {table};")
+    file = Path(url.removeprefix("sqlite:///"))
+    before = file.read_bytes() if file.is_file() else b""
+    found = run("init", "--db", url)
+    assert (found.exit_code, found.stderr) == (
+        1,
+        f"aiperf: {engine.shown(url)} has a table '{name}' of another program; a store needs a database of its own. Name a new one with --db.\n",
+    )
+    assert (file.read_bytes() if file.is_file() else b"") == before
+
+
+@pytest.mark.parametrize("name", ["empty.db", "q?x.db", "a%20b#c.db"])
+def test_exactly_the_named_file_becomes_the_store(tmp_path, name):
+    (tmp_path / name).touch()
+    assert run("init", "--db", tmp_path / name).exit_code == 0
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+    assert counted(str(tmp_path / name))["bundle"] == 0
+
+
+@pytest.mark.long
+def test_a_killed_command_leaves_a_whole_store(tmp_path, templates):
+    file, chance = tmp_path / "s.db", random.Random(1)
+    command = [sys.executable, "-m", "aiperf_core", "db", "add", str(templates), "--db", str(file)]
+    run("init", "--db", file)
+    began = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True)
+    whole_s = time.monotonic() - began
+    for _ in range(30):
+        file.unlink()
+        run("init", "--db", file)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(whole_s * chance.uniform(0.3, 1.0))
+        process.kill()
+        process.wait()
+        connection = sqlite3.connect(file)
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        connection.close()
+        assert set(add(str(file), templates)) <= {"added", "known"}
+        assert counted(str(file))["bundle"] == 5
+
+
 def test_a_store_is_made_once_by_several(place):
     url, failed = place(), []
 
@@ -806,14 +852,18 @@ def test_a_mistake_of_ours_keeps_its_traceback(url):
         ("mysql://u:secret@h/x", 2, "'mysql://u:***@h/x' is no store. Accepted: sqlite:///FILE, the path of a file, or postgresql://USER@HOST/NAME."),
         ("sqlite://", 2, "'sqlite://' is no store. Accepted: sqlite:///FILE, the path of a file, or postgresql://USER@HOST/NAME."),
         ("://", 2, "'://' is no store. Accepted: sqlite:///FILE, the path of a file, or postgresql://USER@HOST/NAME."),
-        ("sqlite:///x.db?timeout=soon", 2, "'sqlite:///x.db?timeout=soon' has an option that is unknown. Accepted: ?timeout=SECONDS."),
+        ("sqlite:///x.db?timeout=soon", 2, "'sqlite:///x.db?timeout=soon' has an option that is unknown. Accepted: ?timeout=SECONDS. For a file with '?' in its name, give the path of the file."),
+        ("sqlite:///q?x.db", 2, "'sqlite:///q?x.db' has an option that is unknown. Accepted: ?timeout=SECONDS. For a file with '?' in its name, give the path of the file."),
+        ("sqlite:///q?", 2, "'sqlite:///q?' has an option that is unknown. Accepted: ?timeout=SECONDS. For a file with '?' in its name, give the path of the file."),
+        ("sqlite+aiosqlite:///x", 2, "'sqlite+aiosqlite:///x' is no store. Accepted: sqlite:///FILE, the path of a file, or postgresql://USER@HOST/NAME."),
+        ("sqlite://h/x.db", 2, "'sqlite://h/x.db' is no store. Accepted: sqlite:///FILE, the path of a file, or postgresql://USER@HOST/NAME."),
         ("postgresql:///x?wrong=1", 1, 'the store postgresql:///x?wrong=1 cannot be reached: invalid connection option "wrong". Check the host, the port, the user and the database in --db; then try again.'),
         ("{folder}/text", 1, "the store sqlite:///{folder}/text is no database of SQLite. Name another file with --db."),
         ("{folder}", 1, "the store sqlite:///{folder} cannot be opened: it is a folder, or this user may not use its folder. Name a file with --db."),
         ("{folder}/text/x.db", 1, "cannot make the folder of sqlite:///{folder}/text/x.db: File exists."),
         ("postgresql://u:secret@127.0.0.1:1/x", 1, 'the store postgresql://u:***@127.0.0.1:1/x cannot be reached: connection failed: connection to server at "127.0.0.1", port 1 failed: Connection refused. Check the host, the port, the user and the database in --db; then try again.'),
     ],
-    ids=["engine", "memory", "nothing", "option", "option of a server", "text", "folder", "below a file", "no server"],
+    ids=["engine", "memory", "nothing", "option", "no option", "empty option", "driver", "host", "option of a server", "text", "folder", "below a file", "no server"],
 )  # fmt: skip
 def test_places_that_are_no_store(tmp_path, text, code, told):
     (tmp_path / "text").write_text("this is no database, and stays as it is\n" * 100)

@@ -18,7 +18,6 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import URL, make_url
 
-from aiperf_analysis.store import tables
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 
@@ -110,17 +109,16 @@ def made(text: str, to: int = NEWEST) -> tuple[str, int | None]:
     """
     with _connected(text) as database:
         if database.is_sqlite:
+            if _file(database).is_file():
+                with database.reading() as connection:
+                    _check_foreign(database, connection)  # before anything of the file is changed
             _make_folder(database)
         with database.writing() as connection:
             if not database.is_sqlite:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
             found = version(connection)
             check_version(database, found)
-            if found is None and (foreign := _foreign(connection)):
-                raise StoreError(
-                    f"{database.name} has a table '{foreign}' of another program; a store needs a database of its own. "
-                    "Name a new one with --db."
-                )
+            _check_foreign(database, connection)
             if found is None or found < to:
                 _migrate(connection, to)
         return database.name, found
@@ -163,15 +161,17 @@ def url_of(text: str) -> URL:
     engine = url.drivername.partition("+")[0]
     if engine in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
-    if engine != "sqlite" or not url.database or url.database == ":memory:":
+    is_file = url.drivername in ("sqlite", "sqlite+pysqlite") and not url.host and not url.username
+    if not is_file or not url.database or url.database == ":memory:":
         raise UsageError(f"'{words(url.render_as_string(hide_password=True))}' is no store. Accepted: {ACCEPTED}.")
-    if not all(name == "timeout" and _is_number(value) for name, value in url.query.items()):
-        raise UsageError(f"'{words(str(url))}' has an option that is unknown. Accepted: ?timeout=SECONDS.")
+    # By the text: the parser of URLs drops what has no value.
+    options = text.partition("?")[1:] if "://" in text else ("", "")
+    if options[0] and not re.fullmatch(r"timeout=\d{1,6}(\.\d*)?", options[1]):
+        raise UsageError(
+            f"'{words(text)}' has an option that is unknown. Accepted: ?timeout=SECONDS. For a file with '?' in its "
+            "name, give the path of the file."
+        )
     return url
-
-
-def _is_number(value: object) -> bool:
-    return re.fullmatch(r"\d{1,6}(\.\d*)?", str(value)) is not None
 
 
 def shown(url: str | URL) -> str:
@@ -267,10 +267,15 @@ def _retried(function: Callable[[], object]) -> None:
             return
 
 
-def _foreign(connection: sa.Connection) -> str | None:
-    """A table that is called like one of ours where no store is."""
-    there = set(sa.inspect(connection).get_table_names())
-    return next((name for name in tables.METADATA.tables if name in there), None)
+def _check_foreign(database: Database, connection: sa.Connection) -> None:
+    """Raise StoreError for a table or a view of another program where no store is."""
+    inspector = sa.inspect(connection)
+    there = sorted({*inspector.get_table_names(), *inspector.get_view_names()} - {VERSION_TABLE})
+    if version(connection) is None and there:
+        raise StoreError(
+            f"{database.name} has a table '{words(there[0])}' of another program; a store needs a database of its own. "
+            "Name a new one with --db."
+        )
 
 
 def _migrate(connection: sa.Connection, to: int) -> None:
