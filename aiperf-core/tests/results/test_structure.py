@@ -68,6 +68,7 @@ def test_the_example_is_valid():
         (["rows", 0, "role"], "judge", "at rows[0].role: found \"judge\"; expected one of 'baseline', 'variant', 'yardstick', 'control'"),
         (["rows", 0, "samples"], -1, "at rows[0].samples: found -1; expected an integer from 0"),
         (["rows", 0, "samples"], {"block": [0]}, "at rows[0].samples: found an object of 1; expected an integer from 0"),
+        (["rows"], [{}] * 20_000, "at rows: found a list of 20000; expected a list of at most 1000"),
         (["sample_file"], DROP, "at the top level: found no field 'sample_file'; expected every field of a TargetResult"),
         (["sample_file", "sha256"], "00", 'at sample_file.sha256: found "00"; expected a SHA-256'),
         (["sample_file", "columns", "block"], DROP, "at sample_file.columns: found no column 'block'; expected the columns round, block, step, device_s, wall_s, cpu_s, bracket_s, hidden, judged, calls, voluntary_switches, involuntary_switches, throttled, begun_s, answered_s, replied_s, stopped_s, done_s, own_s"),

@@ -19,8 +19,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from aiperf_core import atomic
 from aiperf_core.errors import BundleError
@@ -156,7 +157,7 @@ class Bundle:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     @contextmanager
-    def _file(self, path: str) -> Iterator[BinaryIO]:
+    def _file(self, path: str) -> Iterator[BufferedReader]:
         """Open a file of at most `MOST_BYTES` by its path in the bundle."""
         place = self._readable(self.path / path)
         with _explained("read", place), open(place, "rb") as file:

@@ -25,6 +25,7 @@ from aiperf_core.measurements import (
 )
 
 SCHEMA_VERSION = 5
+MOST_ROWS = 1_000  # of a target
 
 
 class Verdict(StrEnum):

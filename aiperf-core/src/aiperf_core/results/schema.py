@@ -86,6 +86,7 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Problem, "disk_read_bytes"): {"minimum": 0},
     (models.Problem, "disk_written_bytes"): {"minimum": 0},
     (models.TargetResult, "target"): {"minLength": 1},
+    (models.TargetResult, "rows"): {"maxItems": models.MOST_ROWS},
     (models.TargetResult, "goal"): {"enum": ["speed", "latency", "throughput", "memory"]},
     (models.TargetResult, "clock"): {"enum": ["device", "wall"]},
     (models.TargetResult, "floor"): {"minimum": 0},

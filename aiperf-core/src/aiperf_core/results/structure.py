@@ -138,7 +138,7 @@ def _reader(hint: Any, rule: dict[str, Any], form: str) -> Reader:
     if hint in TYPES:
         return _scalar(hint, rule)
     if origin is list:
-        return _list(_reader(arguments[0], rule["items"], form))
+        return _list(_reader(arguments[0], rule["items"], form), rule.get("maxItems"))
     if origin is tuple:
         items = _list(_reader(arguments[0], rule["items"], form))
         return lambda value: tuple(items(value))
@@ -162,10 +162,12 @@ def _nullable(read: Reader, kind: type, noun: str) -> Reader:
     return nullable
 
 
-def _list(read: Reader) -> Reader:
+def _list(read: Reader, most: int | None = None) -> Reader:
     def items(value: Any) -> Any:
         if type(value) is not list:
             raise _Misfit(_shown(value), NOUNS["array"])
+        if most is not None and len(value) > most:
+            raise _Misfit(_shown(value), f"{NOUNS['array']} of at most {most}")
         found: list[Any] = []
         try:
             for item in value:

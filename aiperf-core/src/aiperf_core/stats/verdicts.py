@@ -1,6 +1,7 @@
 """From observations to rows: intervals, speedups, verdicts, fractions of the speed of light."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from attrs import evolve, fields, frozen
@@ -45,6 +46,10 @@ class Scoring:
     @property
     def _baseline(self) -> Standing:
         return self.standings[0]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Standing]:
+        return {one.name: one for one in self.standings}
 
     def _blocks(self, one: Standing, clock: str | None = None) -> Blocks:
         return self.rules.clocks.blocks(one.observed.samples, clock or self.rules.clock, len(self.standings))
@@ -189,7 +194,7 @@ class Scoring:
 
     def _step(self, one: Standing) -> Estimate | None:
         """The gain over the rung below."""
-        below = next((other for other in self.standings if other.name == one.observed.builds_on), None)
+        below = self._by_name.get(one.observed.builds_on or "")
         return self._ratio(below, one) if below else None
 
     # --- speed of light

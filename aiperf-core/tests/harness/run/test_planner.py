@@ -1,5 +1,6 @@
 """Planning and running whole targets."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 from aiperf_core.errors import UsageError
 from aiperf_core.harness.processes import child
-from aiperf_core.harness.run import extra_samples, sampler
+from aiperf_core.harness.run import extra_samples, planner, sampler
 from aiperf_core.harness.run.conditions import Conditions
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import StoppingRule
@@ -129,6 +130,15 @@ def test_sizes_that_the_workload_does_not_take(measure: Measure, options: dict[s
     with pytest.raises(UsageError) as caught:
         measure("features", **options)
     assert str(caught.value) == message
+
+
+def test_more_implementations_than_a_result_holds(measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "MOST_ROWS", 2)
+    with pytest.raises(UsageError) as caught:
+        measure("features")
+    assert re.fullmatch(
+        r"'tests\.features' has \d+ implementations; a result holds at most 2\. Split the target\.", str(caught.value)
+    )
 
 
 def test_an_implementation_that_is_not_there(measure: Measure) -> None:

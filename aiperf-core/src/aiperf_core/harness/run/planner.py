@@ -24,7 +24,7 @@ from aiperf_core.harness.run.plan import Plan
 from aiperf_core.harness.run.setup import MachineFacts, Reporter, Setup
 from aiperf_core.harness.run.target_run import run_target
 from aiperf_core.requirements import lacking
-from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
+from aiperf_core.results.models import MOST_ROWS, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import WORLD_SIZE, InstalledTarget, Selection
 
 
@@ -125,6 +125,10 @@ class Planner(Machine):
             raise UsageError(
                 f"{name!r} has no implementation named {', '.join(map(repr, unknown))}; it has "
                 f"{', '.join(sorted(known))}."
+            )
+        if len(known) > MOST_ROWS:
+            raise UsageError(
+                f"{name!r} has {len(known)} implementations; a result holds at most {MOST_ROWS}. Split the target."
             )
         if not described.on(device):
             return SkippedTarget(name, Verdict.SKIPPED, self._without(device, described))
