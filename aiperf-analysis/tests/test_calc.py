@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from aiperf_analysis.calc import cost, parallel
+from aiperf_analysis.calc.families import FAMILIES
 from aiperf_analysis.calc.kv_cache import Cached, cache_bytes, cached, token_bytes
 from aiperf_analysis.calc.model import (
     activation_bytes,
@@ -260,10 +261,10 @@ def test_sizes_that_are_none(text):
     ("config", "message"),
     [
         (
-            {"model_type": "mamba"},
-            "the config has model_type 'mamba', whose shape is not known. Did you mean 'llama'? Known: llama, mistral, "
-            "mixtral, qwen2, qwen3, deepseek_v2, deepseek_v3, gpt2. Other models: give the sizes by options, such as "
-            "--layers, --kv-heads and --head-dim.",
+            {"model_type": "lama"},
+            f"the config has model_type 'lama', whose shape is not known. Did you mean 'llama'? Known: "
+            f"{', '.join(FAMILIES)}. Other models: give the sizes by options, such as --layers, --kv-heads and "
+            "--head-dim.",
         ),
         (
             llama(num_experts=8),

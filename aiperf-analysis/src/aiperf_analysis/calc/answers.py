@@ -4,20 +4,23 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import asdict
+from attrs import asdict, evolve
 
 from aiperf_analysis.calc import cost, parallel, replicas, sizing
-from aiperf_analysis.calc.kv_cache import Cached, cache_bytes, token_bytes
+from aiperf_analysis.calc.kv_cache import Cached, cache_bytes, state_bytes, token_bytes
 from aiperf_analysis.calc.model import (
     RECOMPUTATIONS,
     activation_bytes,
     forward_flops,
     parameters,
+    places,
     training,
     training_flops_per_token,
     weight_bytes,
+    weight_format_of,
+    weight_notes,
 )
-from aiperf_analysis.calc.shape import ModelShape
+from aiperf_analysis.calc.parts import ModelShape
 from aiperf_analysis.result import Axis, Cell, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted
 from aiperf_core import units
 from aiperf_core.errors import UsageError
@@ -41,7 +44,7 @@ def _listed(name: str, title: str, rows: Mapping[str, Cell], note: str = "") -> 
 
 def kv_cache(
     kept: Cached, *, dtype: str, tokens: int, sequences: int, page: int = 1, group: int = 0, scale_bytes: float = 0.0,
-    memory: float | None = None,
+    memory: float | None = None, notes: Sequence[str] = (),
 ) -> Result:  # fmt: skip
     """The size of a cache of keys and values, and how many sequences a memory holds."""
     one = token_bytes(kept, dtype, group, scale_bytes)
@@ -50,6 +53,16 @@ def kv_cache(
     rows: dict[str, Cell] = {
         "bytes of a token": counted(one, "count"),
         "a token": counted(one, "B"),
+        **(
+            {
+                "a token beyond the window": counted(
+                    token_bytes(evolve(kept, local_layers=0), dtype, group, scale_bytes), "B"
+                )
+            }
+            if kept.local_layers and kept.layers
+            else {}
+        ),
+        **({"state of a sequence": counted(state_bytes(kept, dtype), "B")} if kept.state else {}),
         "a sequence": counted(each, "B"),
         "all sequences": counted(whole, "B"),
     }
@@ -60,6 +73,9 @@ def kv_cache(
     assumptions = ["every sequence has all its tokens at once"]
     if kept.local_layers:
         assumptions.append(f"{kept.local_layers} local layers drop all but the last {kept.window:,} tokens")
+    if kept.state:
+        assumptions.append("recurrent layers keep a state of fixed size of each sequence, in 16 bits or more")
+    assumptions.extend(notes)
     if page > 1:
         assumptions.append(f"a sequence takes whole pages of {page:,} tokens")
     return Result(
@@ -74,30 +90,31 @@ def kv_cache(
     )  # fmt: skip
 
 
-def model(shape: ModelShape, *, dtype: str, tokens: int, batch: int, zero: int = 0, ranks: int = 1) -> Result:
+def model(shape: ModelShape, *, dtype: str | None, tokens: int, batch: int, zero: int = 0, ranks: int = 1) -> Result:
     """Parameters, operations, and memory of serving and training of a model."""
     found = parameters(shape)
     parts = {name: counted(value, "count") for name, value in asdict(found).items() if name != "chosen_experts"}
-    flops = forward_flops(shape, tokens, tokens * (tokens + 1) // 2)
+    flops = forward_flops(shape, tokens, places(tokens), places(tokens, shape.window))
     trained = training(found.total, zero, ranks)
     whole = {name: shape.layers * activation_bytes(shape, tokens, batch, recomputation=name) for name in RECOMPUTATIONS}
-    weights = weight_bytes(shape, dtype)
+    weights, form = weight_bytes(shape, dtype), weight_format_of(shape, dtype).name
     rows: dict[str, Cell] = {
         "parameters": counted(found.total, "count"),
         "parameters of a token": counted(found.active, "count"),
-        f"weights in {dtype}": counted(weights, "B"),
+        f"weights in {form}": counted(weights, "B"),
         f"operations of a prompt of {tokens:,} tokens": counted(flops, "FLOP"),
         "operations of a trained token": counted(training_flops_per_token(shape, tokens), "FLOP"),
     }
     memory: dict[str, Cell] = {f"{name} (training)": counted(value, "B") for name, value in asdict(trained).items()}
     memory |= {
-        f"activations, recomputation {name}": _derived(value, "B") for name, value in whole.items()
+        f"activations, recomputation {name}": _derived(value, "B") if shape.recurrent is None else
+        counted(None, "B", "the activations of recurrent layers are not known") for name, value in whole.items()
     }  # fmt: skip
     return Result(
         analysis="calc-model",
         title=f"Model of the type {shape.name}",
         summary=[
-            f"{found.total:,} parameters, {units.size(weights)} in {dtype}.",
+            f"{found.total:,} parameters, {units.size(weights)} in {form}.",
             *([f"A token uses {found.active:,} of them."] if found.active != found.total else []),
         ],
         tables=[
@@ -116,7 +133,7 @@ def model(shape: ModelShape, *, dtype: str, tokens: int, batch: int, zero: int =
             "activations are those of a GPT block: a feed-forward layer of four times the width without a gate, with "
             "dropout (Korthikanti et al., 2022)",
             "operations count matrix products alone",
-            *shape.notes,
+            *weight_notes(shape, dtype),
         ],
         details={"shape": asdict(shape)},
     )
@@ -181,7 +198,7 @@ def parallel_ways(
         assumptions=[
             f"{units.size(reserve)} of each GPU are kept for the context, workspaces and fragmentation",
             "the bubble is (p - 1) / (m + p - 1) of the step (Narayanan et al., 2021); stages take equal times",
-            *shape.notes,
+            *weight_notes(shape, "bf16" if work.train else work.dtype, divided=True),
         ],
         details={"counts": counts},
     )  # fmt: skip
@@ -237,6 +254,7 @@ def sized(
     simulated: "replicas.Served | None" = None,
     scaled: "replicas.Served | None" = None,
     price: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
 ) -> Result:
     """The replicas for a demand, with their GPUs, cost and power as ranges."""
 
@@ -288,6 +306,7 @@ def sized(
         if found.capacity.bounded else
         "no measured rate misses the SLO, so a replica may carry more than was measured: measure higher rates",
     ]  # fmt: skip
+    assumptions.extend(notes)
     if options["available"] < 1:
         assumptions.append(f"replicas fail independently, each is up {100 * options['available']:g} % of the time")
     if simulated is not None or scaled is not None:

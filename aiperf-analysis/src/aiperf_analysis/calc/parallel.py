@@ -7,9 +7,8 @@ from typing import Literal
 from attrs import field, frozen
 
 from aiperf_analysis.calc.kv_cache import cache_bytes, cached
-from aiperf_analysis.calc.model import Parameters, activation_bytes, parameters, training
-from aiperf_analysis.calc.quantities import element_bytes
-from aiperf_analysis.calc.shape import ModelShape
+from aiperf_analysis.calc.model import Weights, activation_bytes, training, weights
+from aiperf_analysis.calc.parts import ModelShape
 from aiperf_core.errors import UsageError
 
 Fit = Literal["FITS", "MAYBE", "FAILS"]
@@ -20,7 +19,7 @@ class Work:
     """What the GPUs do.
 
     train: training with Adam in mixed precision, or serving.
-    dtype: of the weights that are served. kv_dtype: of the cache.
+    dtype: of the weights that are served; None as the checkpoint stores them. kv_dtype: of the cache.
     tokens: the tokens of a sequence.
     sequences: sequences of a micro-batch on a data-parallel rank (training), or at once on a replica (serving).
     micro_batches: those of a step, for the bubble of the pipeline.
@@ -29,7 +28,7 @@ class Work:
     """
 
     train: bool = False
-    dtype: str = "bf16"
+    dtype: str | None = None
     kv_dtype: str = "bf16"
     tokens: int = 4096
     sequences: int = 1
@@ -95,15 +94,17 @@ def ways(shape: ModelShape, gpus: int, memory: float, reserve: float, work: Work
 
     Tensor parallelism divides the heads of queries evenly, and repeats heads of keys and values where there are fewer;
     expert parallelism divides the experts evenly over the GPUs of all replicas that hold the same layers; ZeRO needs
-    training and replicas.
+    training and replicas. Recurrent layers are not divided.
     """
     if gpus < 1 or memory <= 0 or not 0 <= reserve < memory:
         raise UsageError(
             f"parallel takes GPUs from 1, a memory above 0 and a reserve below it; got {gpus} GPUs, {memory:g} bytes "
             f"and a reserve of {reserve:g} bytes."
         )
-    found = parameters(shape)
-    made = [_way(shape, found, memory, reserve, work, *parts) for parts in _divisions(shape, gpus, work.train)]
+    if work.train and shape.recurrent:
+        raise UsageError(f"the activations of recurrent layers ({shape.name}) are not known. Leave out --train.")
+    stored = weights(shape, "fp8" if work.train else work.dtype)
+    made = [_way(shape, stored, memory, reserve, work, *parts) for parts in _divisions(shape, gpus, work.train)]
     order = {"FITS": 0, "MAYBE": 1, "FAILS": 2}
     return sorted(made, key=lambda way: (order[way.fit], way.tensor, way.pipeline, way.expert, way.zero))
 
@@ -111,7 +112,7 @@ def ways(shape: ModelShape, gpus: int, memory: float, reserve: float, work: Work
 def _divisions(shape: ModelShape, gpus: int, train: bool) -> Iterator[tuple[int, int, int, int, int]]:
     """Tensor, pipeline, expert, data and ZeRO of all ways that divide evenly."""
     for tensor in _divisors(gpus):
-        if shape.heads % tensor or (shape.hidden % tensor):
+        if shape.heads % tensor or shape.hidden % tensor or (shape.recurrent and tensor > 1):
             continue
         for pipeline in _divisors(gpus // tensor):
             if pipeline > shape.layers:
@@ -126,42 +127,49 @@ def _divisions(shape: ModelShape, gpus: int, train: bool) -> Iterator[tuple[int,
 
 
 def _divisors(number: int) -> Sequence[int]:
-    return [one for one in range(1, number + 1) if number % one == 0]
+    small = [one for one in range(1, math.isqrt(number) + 1) if number % one == 0]
+    return sorted({*small, *(number // one for one in small)})
 
 
 def _way(
-    shape: ModelShape, found: Parameters, memory: float, reserve: float, work: Work,
+    shape: ModelShape, stored: Weights, memory: float, reserve: float, work: Work,
     tensor: int, pipeline: int, expert: int, data: int, zero: int,
 ) -> Way:  # fmt: skip
     """The memory of the fullest GPU of one way."""
     # Experts are whole on a GPU under expert parallelism; without it tensor parallelism divides them.
     over = expert if expert > 1 else tensor
     copies = max(1, tensor * data // over)
-    layers, ends = found.matrices + found.vectors, found.embedding + found.head
-    most = math.ceil(shape.layers / pipeline) / shape.layers
-    even = (layers / tensor + found.experts / over + ends / tensor) / pipeline
-    dense, experts, edge = layers * most / tensor, found.experts * most / over, ends / tensor
-    if work.train:
-        parts = [training(dense + edge, zero, data), training(experts, zero, copies)]
-        weights, gradients, optimizer = (
+    stage = math.ceil(shape.layers / pipeline)
+    dense, experts = (
+        math.fsum(
+            share.largest * shape.fullest(share.letters, stage) for share in stored.shares if share.routed == routed
+        )
+        for routed in (False, True)
+    )
+    dense, experts = (dense + stored.ends) / tensor, experts / over
+    share = math.fsum(share.total for share in stored.shares if share.routed)
+    even = (stored.total - share) / tensor / pipeline
+    share = share / over / pipeline
+    if work.train:  # of a format of one byte, so that bytes are parameters
+        parts = [training(dense, zero, data), training(experts, zero, copies)]
+        held, gradients, optimizer = (
             sum(getattr(part, name) for part in parts) for name in ("weights", "gradients", "optimizer")
         )
-        share = found.experts / over / pipeline
-        least = training(even - share, zero, data).total + training(share, zero, copies).total
+        least = training(even, zero, data).total + training(share, zero, copies).total
     else:
-        weights, gradients, optimizer = (dense + experts + edge) * element_bytes(work.dtype), 0.0, 0.0
-        least = even * element_bytes(work.dtype)
-    activations, cache, kept = _running(shape, work, tensor, pipeline, most)
-    low, high = least + kept, weights + gradients + optimizer + activations + cache + reserve
+        held, gradients, optimizer = dense + experts, 0.0, 0.0
+        least = even + share
+    activations, cache, kept = _running(shape, work, tensor, pipeline, stage)
+    low, high = least + kept, held + gradients + optimizer + activations + cache + reserve
     fit: Fit = "FITS" if high <= memory else "MAYBE" if low <= memory else "FAILS"
     return Way(
-        tensor=tensor, pipeline=pipeline, expert=expert, data=data, zero=zero, weights=weights, gradients=gradients,
+        tensor=tensor, pipeline=pipeline, expert=expert, data=data, zero=zero, weights=held, gradients=gradients,
         optimizer=optimizer, activations=activations, cache=cache, low=low, high=high,
         bubble=bubble(pipeline, work.micro_batches), fit=fit,
     )  # fmt: skip
 
 
-def _running(shape: ModelShape, work: Work, tensor: int, pipeline: int, most: float) -> tuple[float, float, float]:
+def _running(shape: ModelShape, work: Work, tensor: int, pipeline: int, stage: int) -> tuple[float, float, float]:
     """Bytes of activations and of the cache on the fullest GPU, and the least of both together."""
     if work.train:
         one = activation_bytes(
@@ -169,9 +177,12 @@ def _running(shape: ModelShape, work: Work, tensor: int, pipeline: int, most: fl
         )
         # Of the first stage, which has as many micro-batches in flight as there are stages (1F1B).
         flight = min(pipeline, work.micro_batches)
-        held = one * shape.layers * most * flight
+        held = one * stage * flight
         return held, 0.0, one * shape.layers / pipeline * flight
-    whole = cache_bytes(cached(shape), work.kv_dtype, work.tokens, work.sequences, page=work.page)
+    whole, fullest = (
+        cache_bytes(cached(shape, layers), work.kv_dtype, work.tokens, work.sequences, page=work.page)
+        for layers in (shape.layers, stage)
+    )
     # A latent has no heads to divide; heads beyond those of keys and values get copies.
-    divided = 1 if shape.latent else min(tensor, shape.kv_heads)
-    return 0.0, whole * most / divided, whole / pipeline / divided
+    divided = 1 if shape.latent or not shape.kv_heads else min(tensor, shape.kv_heads)
+    return 0.0, fullest / divided, whole / pipeline / divided

@@ -18,7 +18,10 @@ DTYPE_BYTES = {
     "fp6": 0.75,
     "fp4": 0.5,
     "int4": 0.5,
+    "int3": 0.375,
+    "int2": 0.25,
 }
+MOST_BYTES = 1e18
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)[bB]?\s*")
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
@@ -46,7 +49,10 @@ def bytes_of(text: str) -> float:
     found = _SIZE.fullmatch(text)
     if found is None or float(found[1]) <= 0 or (found[3] and not found[2]):
         raise ValueError("it takes a number of bytes above 0, such as 80GiB, 141GB or 1048576")
-    return float(found[1]) * float(1024 if found[3] else 1000) ** _POWERS[found[2]]
+    amount = float(found[1]) * float(1024 if found[3] else 1000) ** _POWERS[found[2]]
+    if amount > MOST_BYTES:
+        raise ValueError("it takes at most 1e18 bytes")
+    return amount
 
 
 def positive(value: float, what: str) -> float:

@@ -1,7 +1,7 @@
 """How many replicas of a server a demand needs, from the measured curve of one replica."""
 
 import csv
-import json
+import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,10 +11,11 @@ from attrs import field, frozen
 
 from aiperf_analysis.calc.kv_cache import cache_bytes, cached
 from aiperf_analysis.calc.model import weight_bytes
-from aiperf_analysis.calc.shape import ModelShape
+from aiperf_analysis.calc.parts import ModelShape
+from aiperf_analysis.calc.text import read_json, read_text
 from aiperf_core import units
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.names import cause, words
+from aiperf_core.names import words
 
 COLUMNS = ("rate_per_s", "goodput_per_s", "goodput_low", "goodput_high", "residence_s")
 MET = 0.99  # the share of requests within the SLO from which a measured point meets it
@@ -88,21 +89,30 @@ class LoadCurve:
 
 def read_curve(path: Path) -> LoadCurve:
     """Read a curve from JSON or CSV; `docs/analysis-calculators.md` has the format. Raises UsageError."""
-    name = f"'{path}'"
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {name}: {cause(error)}. Give a curve as JSON or CSV.") from None
+    name, wanted = f"'{path}'", "Give a curve as JSON, or as CSV with the ending .csv."
     if path.suffix.lower() == ".csv":
-        rows = list(csv.DictReader(text.splitlines()))
-        return _curve(name, {"points": [{key: _number(value) for key, value in row.items()} for row in rows]})
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{name} is not JSON: {error}. Name a CSV file with the ending .csv.") from None
+        return _curve(name, {"points": _rows(name, read_text(path, wanted))})
+    found = read_json(path, wanted)
     if not isinstance(found, dict):
         raise UsageError(f"{name} holds {type(found).__name__}; a curve is an object with 'points'.")
     return _curve(name, found)
+
+
+def _rows(name: str, text: str) -> list[dict[str, Any]]:
+    """The rows of a CSV file by its header. Raises UsageError for a row of another length."""
+    try:
+        header, *rows = [row for row in csv.reader(io.StringIO(text), strict=True) if row] or [[]]
+    except csv.Error as error:
+        raise UsageError(f"{name} is not CSV: {error}.") from None
+    if twice := [column for column in header if header.count(column) > 1]:
+        raise UsageError(f"{name} has the column {words(repr(twice[0]))} twice. Remove the wrong one.")
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise UsageError(
+                f"{name}, row {number} below the header has {units.plural('value', len(row))} for "
+                f"{units.plural('column', len(header))}. Give a value, which may be empty, for each column."
+            )
+    return [dict(zip(header, map(_number, row), strict=True)) for row in rows]
 
 
 def _number(text: Any) -> Any:
@@ -272,12 +282,12 @@ class Held:
 
 def held(
     shape: ModelShape, rate_per_s: float, residence_s: float, tokens: int, *, tensor: int, reserve: float,
-    dtype: str = "bf16", kv_dtype: str = "bf16", page: int = 1,
+    dtype: str | None = None, kv_dtype: str = "bf16", page: int = 1,
 ) -> Held:  # fmt: skip
     """Weights / TP + cache of the requests at once + reserve. Their number is rate x residence (Little, 1961)."""
     concurrency = rate_per_s * residence_s
     whole = cache_bytes(cached(shape), kv_dtype, tokens, max(1, math.ceil(concurrency)), page=page)
-    divided = 1 if shape.latent else min(tensor, shape.kv_heads)
+    divided = 1 if shape.latent or not shape.kv_heads else min(tensor, shape.kv_heads)
     return Held(
         tensor=tensor, concurrency=concurrency, weights=weight_bytes(shape, dtype) / tensor, cache=whole / divided,
         reserve=reserve,

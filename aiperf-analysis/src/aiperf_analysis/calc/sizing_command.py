@@ -5,14 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from aiperf_analysis.calc import answers, replicas, sizing
+from aiperf_analysis.calc.checkpoint import cache_format
 from aiperf_analysis.calc.load_bundle import read_bundle
-from aiperf_analysis.calc.quantities import element_bytes, positive
+from aiperf_analysis.calc.model import weight_notes
+from aiperf_analysis.calc.parts import ModelShape
+from aiperf_analysis.calc.quantities import positive
 from aiperf_analysis.calc.shape import read
+from aiperf_analysis.calc.text import read_text
 from aiperf_analysis.prices.book import Price, warnings
 from aiperf_analysis.prices.book import read as read_prices
 from aiperf_analysis.result import Result
 from aiperf_core.errors import UsageError
-from aiperf_core.names import cause
 from aiperf_core.simulation import trace
 
 TENSORS = (1, 2, 4, 8, 16)
@@ -37,6 +40,7 @@ def answer(path: Path, options: Mapping[str, Any]) -> Result:
         simulated = replicas.serve(arrivals, found.needed, steps.time_s, steps.most)
     if options["trace"] is not None:
         scaled = _scaled(curve, found, options)
+    shape = _shape(options)
     result = answers.sized(
         curve,
         found,
@@ -45,7 +49,8 @@ def answer(path: Path, options: Mapping[str, Any]) -> Result:
         usd_per_hour=price.of_machine(options["gpu"]) / price.count(options["gpu"]) if price else options["rate"],
         watts=options["watts"],
         memory=options["memory"],
-        held=_held(found, options),
+        held=_held(shape, found, options) if shape else (),
+        notes=weight_notes(shape, options["dtype"], divided=True) if shape else (),
         simulated=simulated,
         scaled=scaled,
         price=price.document() if price else None,
@@ -87,12 +92,7 @@ def _scaled(curve: sizing.LoadCurve, found: sizing.Sized, options: Mapping[str, 
 
 def read_trace(path: Path) -> replicas.Times:
     """Arrival times in seconds, one a line. Raises UsageError with the line."""
-    try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"cannot read '{path}': {cause(error)}. --trace takes arrival times in seconds, one a line."
-        ) from None
+    lines = read_text(path, "--trace takes arrival times in seconds, one a line.").splitlines()
     times: list[float] = []
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
@@ -104,24 +104,28 @@ def read_trace(path: Path) -> replicas.Times:
     return trace(times)
 
 
-def _held(found: sizing.Sized, options: Mapping[str, Any]) -> Sequence[sizing.Held]:
-    """The memory of a GPU for each tensor parallelism."""
+def _shape(options: Mapping[str, Any]) -> ModelShape | None:
+    """The model whose memory is checked."""
     if options["config"] is None:
-        return []
+        return None
     if options["memory"] is None or options["tokens"] is None:
         raise UsageError("--config checks the memory of a GPU; it needs --memory SIZE and --tokens NUMBER.")
+    return read(options["config"], ignore=options["ignore"])
+
+
+def _held(shape: ModelShape, found: sizing.Sized, options: Mapping[str, Any]) -> Sequence[sizing.Held]:
+    """The memory of a GPU for each tensor parallelism."""
     residence = found.capacity.point.residence_s
     if residence is None:
         raise UsageError("the requests at once are rate x residence (Little); the curve has no residence_s at its "
                          "capacity. Add it to the points.")  # fmt: skip
-    element_bytes(options["dtype"]), element_bytes(options["kv_dtype"])
-    shape = read(options["config"], ignore=options["ignore"])
+    kv_dtype = options["kv_dtype"] or cache_format(shape.stored, "--kv-dtype")
     reserve = options["memory"] / 10 if options["reserve"] is None else options["reserve"]
     return [
         sizing.held(
             shape, found.capacity.point.rate_per_s, residence, options["tokens"], tensor=tensor, reserve=reserve,
-            dtype=options["dtype"], kv_dtype=options["kv_dtype"],
+            dtype=options["dtype"], kv_dtype=kv_dtype,
         )
         for tensor in TENSORS
-        if shape.heads % tensor == 0
+        if shape.heads % tensor == 0 and not (shape.recurrent and tensor > 1)
     ]  # fmt: skip

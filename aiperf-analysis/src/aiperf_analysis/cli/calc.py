@@ -10,10 +10,11 @@ from aiperf_core.cli.measuring import json_option, together
 from aiperf_core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from aiperf_analysis.calc.shape import ModelShape
+    from aiperf_analysis.calc.parts import ModelShape
     from aiperf_analysis.result import Result
 
-_WHOLE = click.IntRange(1)
+_WHOLE, _LAYERS, _GPUS = click.IntRange(1, 10**12), click.IntRange(1, 10**5), click.IntRange(1, 10**5)
+_BYTES = click.FloatRange(0, 1e6)
 
 
 @click.group("calc")
@@ -57,6 +58,16 @@ def _size_option(name: str, about: str, **more: Any) -> Callable[[Any], Any]:
     return click.option(name, callback=_size, metavar="SIZE", help=about, **more)
 
 
+def _format(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    """A number format that is known, or None."""
+    from aiperf_analysis.calc.quantities import element_bytes
+
+    if name is not None:
+        element_bytes(name)
+    return name
+
+
+_DEFAULT = "[default: that of the config, or bf16]"
 _config = click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="The config.json of a model."
 )  # fmt: skip
@@ -66,7 +77,7 @@ _ignore = click.option(
 _shape_options = together(
     _config,
     _ignore,
-    click.option("--layers", type=_WHOLE, metavar="NUMBER", help="Layers."),
+    click.option("--layers", type=_LAYERS, metavar="NUMBER", help="Layers."),
     click.option("--hidden", type=_WHOLE, metavar="NUMBER", help="Width of the residual stream."),
     click.option("--heads", type=_WHOLE, metavar="NUMBER", help="Heads of queries."),
     click.option("--kv-heads", metavar="NUMBER|all", help="Heads of keys and values; all: as many as of queries."),
@@ -82,7 +93,7 @@ def _given(values: dict[str, Any]) -> dict[str, int]:
         if kv_heads == "all" and "heads" in found:
             found["kv_heads"] = found["heads"]
         return found
-    if not kv_heads.isdecimal() or int(kv_heads) < 1:
+    if not kv_heads.isdecimal() or len(kv_heads) > 9 or int(kv_heads) < 1:
         raise UsageError(f"--kv-heads takes a whole number from 1, or all; got {kv_heads!r}.")
     return found | {"kv_heads": int(kv_heads)}
 
@@ -97,18 +108,18 @@ def _read(values: dict[str, Any]) -> "ModelShape":
 @_shape_options
 @click.option("--window", type=_WHOLE, metavar="TOKENS", help="Tokens that local layers keep.")
 @click.option(
-    "--local-layers", type=click.IntRange(0), metavar="NUMBER", help="Layers with that window. [default: all]"
+    "--local-layers", type=click.IntRange(0, 10**5), metavar="NUMBER", help="Layers with that window. [default: all]"
 )
 @click.option("--tokens", type=_WHOLE, default=1, show_default=True, metavar="NUMBER", help="Tokens of a sequence.")
 @click.option("--batch", type=_WHOLE, default=1, show_default=True, metavar="NUMBER", help="Sequences.")
-@click.option("--dtype", default="bf16", show_default=True, metavar="NAME", help="Number format of the cache.")
+@click.option("--dtype", callback=_format, metavar="NAME", help=f"Number format of the cache. {_DEFAULT}")
 @click.option("--page", type=_WHOLE, default=1, show_default=True, metavar="TOKENS", help="Tokens of a page.")
 @click.option("--scale-group", type=_WHOLE, metavar="NUMBER", help="Numbers of a quantised cache that share a scale.")
-@click.option("--scale-bytes", type=float, default=2.0, show_default=True, metavar="BYTES", help="Bytes of a scale.")
+@click.option("--scale-bytes", type=_BYTES, default=2.0, show_default=True, metavar="BYTES", help="Bytes of a scale.")
 @_size_option("--memory", "Also count the sequences that fit, such as in 80GiB.")
 @_shown
 def kv_cache(
-    *, window: int | None, local_layers: int | None, tokens: int, batch: int, dtype: str, page: int,
+    *, window: int | None, local_layers: int | None, tokens: int, batch: int, dtype: str | None, page: int,
     scale_group: int | None, scale_bytes: float, memory: float | None, **shape: Any,
 ) -> "Result":  # fmt: skip
     """Size the cache of keys and values.
@@ -122,21 +133,24 @@ def kv_cache(
     from attrs import evolve
 
     from aiperf_analysis.calc import answers
+    from aiperf_analysis.calc.checkpoint import cache_format
     from aiperf_analysis.calc.kv_cache import Cached, cached
 
-    if shape["config"] is not None:
-        kept = cached(_read(shape))
-    else:
-        kept = Cached(layers=_needed(shape, "layers"), elements=2 * _kv_width(shape))
+    read = None if shape["config"] is None else _read(shape)
+    kept = cached(read) if read else Cached(layers=_needed(shape, "layers"), elements=2 * _kv_width(shape))
+    every = kept.layers + kept.local_layers
+    if window is not None and not every:
+        raise UsageError("--window is for layers of attention, and this model has none. Leave it out.")
     if window is not None:
-        every = kept.layers + kept.local_layers
         local = every if local_layers is None else min(local_layers, every)
         kept = evolve(kept, layers=every - local, local_layers=local, window=window)
     elif local_layers is not None:
         raise UsageError("--local-layers needs --window, the tokens that these layers keep.")
+    dtype = dtype or cache_format(read.stored if read else None, "--dtype")
     return answers.kv_cache(
-        kept, dtype=dtype, tokens=tokens, sequences=batch, page=page, group=scale_group or 0,
-        scale_bytes=scale_bytes if scale_group else 0.0, memory=memory,
+        kept, dtype=dtype, tokens=tokens, sequences=batch, page=page,
+        group=scale_group or 0, scale_bytes=scale_bytes if scale_group else 0.0, memory=memory,
+        notes=read.notes if read else (),
     )  # fmt: skip
 
 
@@ -178,13 +192,13 @@ def _config_needed(values: dict[str, Any]) -> "ModelShape":
 
 @calc.command("model")
 @_shape_options
-@click.option("--dtype", default="bf16", show_default=True, metavar="NAME", help="Number format of the weights.")
+@click.option("--dtype", callback=_format, metavar="NAME", help=f"Number format of the weights. {_DEFAULT}")
 @click.option("--tokens", type=_WHOLE, default=2048, show_default=True, metavar="NUMBER", help="Tokens of a sequence.")
 @click.option("--batch", type=_WHOLE, default=1, show_default=True, metavar="NUMBER", help="Sequences of a GPU.")
 @click.option("--zero", type=click.IntRange(0, 3), default=0, show_default=True, metavar="STAGE", help="Stage of ZeRO.")
 @click.option("--ranks", type=_WHOLE, default=1, show_default=True, metavar="NUMBER", help="Data-parallel ranks.")
 @_shown
-def model(*, dtype: str, tokens: int, batch: int, zero: int, ranks: int, **shape: Any) -> "Result":
+def model(*, dtype: str | None, tokens: int, batch: int, zero: int, ranks: int, **shape: Any) -> "Result":
     """Count the parameters, operations and bytes of a model.
 
     \b
@@ -192,20 +206,18 @@ def model(*, dtype: str, tokens: int, batch: int, zero: int, ranks: int, **shape
       aiperf calc model --config config.json --dtype bf16 --tokens 8192
     """
     from aiperf_analysis.calc import answers
-    from aiperf_analysis.calc.quantities import element_bytes
 
-    element_bytes(dtype)
     return answers.model(_config_needed(shape), dtype=dtype, tokens=tokens, batch=batch, zero=zero, ranks=ranks)
 
 
 @calc.command("parallel")
 @_shape_options
-@click.option("--gpus", type=_WHOLE, required=True, metavar="NUMBER", help="GPUs.")
+@click.option("--gpus", type=_GPUS, required=True, metavar="NUMBER", help="GPUs.")
 @_size_option("--memory", "Memory of a GPU, such as 80GiB.", required=True)
 @_size_option("--reserve", "Memory of a GPU that is kept free.  [default: a tenth]")
 @click.option("--train", is_flag=True, help="Training with Adam in mixed precision, instead of serving.")
-@click.option("--dtype", default="bf16", show_default=True, metavar="NAME", help="Number format of served weights.")
-@click.option("--kv-dtype", default="bf16", show_default=True, metavar="NAME", help="Number format of the cache.")
+@click.option("--dtype", callback=_format, metavar="NAME", help=f"Number format of served weights. {_DEFAULT}")
+@click.option("--kv-dtype", callback=_format, metavar="NAME", help=f"Number format of the cache. {_DEFAULT}")
 @click.option("--tokens", type=_WHOLE, default=4096, show_default=True, metavar="NUMBER", help="Tokens of a sequence.")
 @click.option("--batch", type=_WHOLE, default=1, show_default=True, metavar="NUMBER",
               help="Sequences of a replica or micro-batch at once.")  # fmt: skip
@@ -217,8 +229,8 @@ def model(*, dtype: str, tokens: int, batch: int, zero: int, ranks: int, **shape
 @click.option("--top", type=_WHOLE, default=20, show_default=True, metavar="NUMBER", help="Ways to show.")
 @_shown
 def parallel(
-    *, gpus: int, memory: float, reserve: float | None, train: bool, dtype: str, kv_dtype: str, tokens: int, batch: int,
-    micro_batches: int, recomputation: str, top: int, **shape: Any,
+    *, gpus: int, memory: float, reserve: float | None, train: bool, dtype: str | None, kv_dtype: str | None,
+    tokens: int, batch: int, micro_batches: int, recomputation: str, top: int, **shape: Any,
 ) -> "Result":  # fmt: skip
     """List the ways to divide a model over GPUs.
 
@@ -227,16 +239,16 @@ def parallel(
     Exit code 1: none fits. The ways are not ranked by speed, which takes measurements.
     """
     from aiperf_analysis.calc import answers
+    from aiperf_analysis.calc.checkpoint import cache_format
     from aiperf_analysis.calc.parallel import Work
-    from aiperf_analysis.calc.quantities import element_bytes
 
-    element_bytes(dtype), element_bytes(kv_dtype)
+    read = _config_needed(shape)
     work = Work(
-        train=train, dtype=dtype, kv_dtype=kv_dtype, tokens=tokens, sequences=batch, micro_batches=micro_batches,
-        recomputation=recomputation,
+        train=train, dtype=dtype, kv_dtype=kv_dtype or cache_format(read.stored, "--kv-dtype"), tokens=tokens,
+        sequences=batch, micro_batches=micro_batches, recomputation=recomputation,
     )  # fmt: skip
     kept = memory / 10 if reserve is None else reserve
-    return answers.parallel_ways(_config_needed(shape), gpus=gpus, memory=memory, reserve=kept, work=work, most=top)
+    return answers.parallel_ways(read, gpus=gpus, memory=memory, reserve=kept, work=work, most=top)
 
 
 @calc.command("cost-per-token")
@@ -246,7 +258,7 @@ def parallel(
 @click.option("--pue", type=float, default=1.0, show_default=True, metavar="RATIO",
               help="Energy of the building over that of its machines.")  # fmt: skip
 @click.option("--rate", type=float, metavar="USD", help="Dollars an hour of a rented GPU.")
-@click.option("--gpus", type=_WHOLE, default=1, show_default=True, metavar="NUMBER", help="Rented GPUs.")
+@click.option("--gpus", type=_GPUS, default=1, show_default=True, metavar="NUMBER", help="Rented GPUs.")
 @click.option("--utilisation", type=float, default=1.0, show_default=True, metavar="SHARE",
               help="The share of the paid time that is used.")  # fmt: skip
 @_shown
@@ -284,7 +296,7 @@ def cost_per_token(
 
 
 _replica = together(
-    click.option("--gpus", type=_WHOLE, default=1, show_default=True, metavar="NUMBER", help="GPUs of a replica."),
+    click.option("--gpus", type=_GPUS, default=1, show_default=True, metavar="NUMBER", help="GPUs of a replica."),
     click.option(
         "--gpu", metavar="CLASS", help="Kind of machine of a replica, to find its price, such as nvidia-h200-x1."
     ),
@@ -298,8 +310,8 @@ _memory_options = together(
     _size_option("--memory", "Memory of a GPU, with --config."),
     _size_option("--reserve", "Memory of a GPU that is kept free. [default: a tenth]"),
     click.option("--tokens", type=_WHOLE, metavar="NUMBER", help="Tokens of a sequence, with --config."),
-    click.option("--dtype", default="bf16", show_default=True, metavar="NAME", help="Number format of the weights."),
-    click.option("--kv-dtype", default="bf16", show_default=True, metavar="NAME", help="Number format of the cache."),
+    click.option("--dtype", callback=_format, metavar="NAME", help=f"Number format of the weights. {_DEFAULT}"),
+    click.option("--kv-dtype", callback=_format, metavar="NAME", help=f"Number format of the cache. {_DEFAULT}"),
 )
 
 
@@ -315,7 +327,12 @@ _memory_options = together(
               help="Wished probability that enough replicas are up.")  # fmt: skip
 @_replica
 @_memory_options
-@click.option("--simulate", type=_WHOLE, metavar="REQUESTS", help="Simulate this many requests at the peak rate.")
+@click.option(
+    "--simulate",
+    type=click.IntRange(1, 10**7),
+    metavar="REQUESTS",
+    help="Simulate this many requests at the peak rate.",
+)
 @click.option("--trace", type=click.Path(path_type=Path), metavar="FILE",
               help="Arrival times in seconds, one a line: simulate a scaling policy.")  # fmt: skip
 @click.option(
