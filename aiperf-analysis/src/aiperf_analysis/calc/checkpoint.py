@@ -14,7 +14,10 @@ from aiperf_core.names import words
 
 _TORCH = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}
 # Parts that no scheme quantises, and parts of other modalities, which the sizes leave out.
-_NEVER = re.compile(r"norm|embed|wte|wpe|rotary|bias|conv1d|A_log|mtp|vision|visual|audio|multi_modal|lm_head|output")
+_NEVER = re.compile(
+    r"norm|embed|wte|wpe|rotary|bias|conv1d|A_log|mtp|vision|visual|audio|multi_modal|lm_head|output"
+    r"|gate\b|router"
+)
 
 
 @frozen(kw_only=True)
@@ -157,7 +160,7 @@ def _quantization(stored: Stored) -> Mapping[str, Any]:
     inner = inner.get("quantization", inner) if isinstance(inner, Mapping) else inner
     if not isinstance(inner, Mapping):
         _unknown(stored, f"quantization_config={words(repr(config))[:60]}")
-    return {"quant_method": "modelopt", **inner} if inner is not config else config
+    return {"quant_method": "modelopt", **inner} if "quant_algo" in inner else inner
 
 
 def _torch_dtype(stored: Stored, option: str) -> str:
@@ -206,15 +209,16 @@ class _Scheme:
 
     def names(self, *keys: str) -> tuple[str, ...]:
         """The names of modules under any of these keys."""
-        values = [name for key in keys for name in self.config.get(key) or ()]
-        flat = [name for value in values for name in (value if isinstance(value, list) else [value])]
+        values = [self.config.get(key) or [] for key in keys]
+        listed = [name for value in values for name in (value if isinstance(value, list) else [None])]
+        flat = [name for value in listed for name in (value if isinstance(value, list) else [value])]
         try:
             if all(isinstance(name, str) for name in flat):
                 _Patterns(flat)
                 return tuple(flat)
         except re.error:
             pass
-        _unknown(self.stored, f"{' or '.join(keys)} that are no names of modules")
+        _unknown(self.stored, f"{' or '.join(keys)} that is no list of names of modules")
 
     def refuse(self, key: str, *known: Any) -> None:
         """Raise UsageError if the key is set to something else."""

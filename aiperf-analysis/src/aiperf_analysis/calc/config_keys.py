@@ -54,6 +54,7 @@ SAME = (
     ("sliding_window_pattern", "_sliding_window_pattern"),
     ("head_dim", "attention_head_dim"),
     ("torch_dtype", "dtype"),
+    ("quantization_config", "quantization"),
 )
 
 

@@ -1,6 +1,6 @@
 """The sizes of a language model, as the calculators need them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -140,21 +140,20 @@ class ModelShape:
         check_heads(self.heads, self.kv_heads)
 
     def count(self, letters: str) -> int:
-        """The layers that have any of these parts."""
-        return len(self.layers_with(letters))
+        """The layers that have any of these parts; all layers without letters."""
+        return self.fullest(letters, self.layers)
 
     def layers_with(self, letters: str) -> list[int]:
         """The numbers of such layers."""
-        return [layer for layer, has in enumerate(self._having(letters)) if has]
+        return [layer for layer, parts in enumerate(self.pattern) if not letters or not set(letters).isdisjoint(parts)]
 
     def fullest(self, letters: str, layers: int) -> int:
         """The most of such layers among `layers` consecutive ones."""
-        sums = [0, *accumulate(self._having(letters))]
-        layers = min(layers, self.layers)
-        return max(end - start for start, end in zip(sums, sums[layers:], strict=False))
-
-    def _having(self, letters: str) -> Iterable[bool]:
-        return (not letters or any(letter in letters for letter in parts) for parts in self.pattern)
+        kinds = {parts for parts in set(self.pattern) if not letters or not set(letters).isdisjoint(parts)}
+        if kinds == set(self.pattern):
+            return min(layers, self.layers)
+        sums = [0, *accumulate(parts in kinds for parts in self.pattern)]
+        return max(end - start for start, end in zip(sums, sums[min(layers, self.layers) :], strict=False))
 
     @property
     def local_layers(self) -> int:

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from aiperf_core.names import words
 COLUMNS = ("rate_per_s", "goodput_per_s", "goodput_low", "goodput_high", "residence_s")
 MET = 0.99  # the share of requests within the SLO from which a measured point meets it
 _MOST_REPLICAS = 100_000
+_MOST = 1e12  # of any figure of a file
 
 
 @frozen(kw_only=True)
@@ -134,9 +136,15 @@ def _curve(name: str, found: Mapping[str, Any]) -> LoadCurve:
                          f"{', '.join(COLUMNS[2:])}.")  # fmt: skip
     points = sorted((_point(name, index, one) for index, one in enumerate(listed)), key=lambda one: one.rate_per_s)
     limit = found.get("limit_s")
+    _check_size(f"{name}:", "limit_s", limit)
     if limit is not None and not (isinstance(limit, int | float) and limit > 0):
         raise UsageError(f"{name} has limit_s={words(repr(limit))}; accepted is a number of seconds above 0.")
     return LoadCurve(file=name, points=tuple(points), steps=_steps(name, found.get("steps")), limit_s=limit)
+
+
+def _check_size(place: str, key: str, value: Any) -> None:
+    if isinstance(value, int | float) and value > _MOST:
+        raise UsageError(f"{place} {key} is larger than {_MOST:g}, the most that is accepted. Correct it.")
 
 
 def _point(name: str, index: int, found: Any) -> LoadPoint:
@@ -147,7 +155,8 @@ def _point(name: str, index: int, found: Any) -> LoadPoint:
     if unknown:
         raise UsageError(f"{place} unknown {words(repr(unknown[0]))}; known: {', '.join(COLUMNS)}.")
     for key, value in found.items():
-        if value is not None and not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
+        _check_size(place, key, value)
+        if value is not None and not (isinstance(value, int | float) and value >= 0):
             raise UsageError(f"{place} {key}={words(repr(value))}; accepted is a number from 0.")
     rate, goodput = found.get("rate_per_s"), found.get("goodput_per_s")
     if not rate or goodput is None:
@@ -171,8 +180,8 @@ def _steps(name: str, found: Any) -> Steps | None:
     batch, seconds, each = found.get("batch"), found.get("seconds"), found.get("per_request", 1)
     if not isinstance(batch, list) or not isinstance(seconds, list) or not 0 < len(batch) == len(seconds):
         raise UsageError(f"{name}: {rule}.")
-    whole = all(type(one) is int and one >= 1 for one in [*batch, each])
-    timed = all(isinstance(one, int | float) and 0 < one < math.inf for one in seconds)
+    whole = all(type(one) is int and 1 <= one <= _MOST for one in [*batch, each])
+    timed = all(isinstance(one, int | float) and 0 < one <= _MOST for one in seconds)
     if not whole or not timed or sorted(set(batch)) != batch:
         raise UsageError(f"{name}: {rule}.")
     return Steps(batch=tuple(batch), seconds=tuple(map(float, seconds)), per_request=each)
@@ -223,8 +232,14 @@ def capacity(curve: LoadCurve, met: float = MET) -> Capacity:
 
 
 def replicas_for(peak_per_s: float, headroom: float, goodput_per_s: float) -> int:
-    """ceil(peak (1 + headroom) / goodput)."""
-    return math.ceil(peak_per_s * (1 + headroom) / goodput_per_s - 1e-9)
+    """ceil(peak (1 + headroom) / goodput). Raises AiperfError for more than can be counted on."""
+    count = peak_per_s * (1 + headroom) / goodput_per_s - 1e-9
+    if count > _MOST_REPLICAS:
+        raise AiperfError(
+            f"more than {_MOST_REPLICAS:,} replicas would be needed for {peak_per_s:g} requests/s with a headroom of "
+            f"{headroom:g}, at {goodput_per_s:g} requests/s each. Lower the peak or the headroom."
+        )
+    return math.ceil(count)
 
 
 def at_least(needed: int, total: int, available: float) -> float:
@@ -249,15 +264,14 @@ def with_spares(needed: int, available: float, wish: float) -> int:
         )
     if available == 1:
         return needed
-    total = needed
-    while at_least(needed, total, available) < wish:
-        total += 1
-        if total > _MOST_REPLICAS:
-            raise AiperfError(
-                f"more than {_MOST_REPLICAS:,} replicas would be needed for {wish:g} with {available:g} each. Lower "
-                "the wish."
-            )
-    return total
+    totals = range(needed, _MOST_REPLICAS + 1)
+    more = bisect_left(totals, True, key=lambda total: at_least(needed, total, available) >= wish)
+    if more == len(totals):
+        raise AiperfError(
+            f"more than {_MOST_REPLICAS:,} replicas would be needed for {wish:g} with {available:g} each. Lower the "
+            "wish."
+        )
+    return needed + more
 
 
 @frozen(kw_only=True)
