@@ -163,7 +163,10 @@ def _needed(shape: dict[str, Any], name: str) -> int:
 
 def _kv_width(shape: dict[str, Any]) -> int:
     """The width of all heads of keys, from options. The hidden size alone does not tell it."""
+    from aiperf_analysis.calc.parts import check_heads
+
     given = _given(shape)
+    check_heads(given.get("heads", 0), given.get("kv_heads", 1))
     if shape["kv_heads"] is None:
         raise UsageError(
             "the hidden size alone does not tell the size of the cache: many models share keys and values between "
