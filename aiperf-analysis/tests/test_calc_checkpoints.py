@@ -83,6 +83,8 @@ INPUTS = 32 * (6 * 4096 + 14336)
         (compressed(["re:.*self_attn.*"]), 32 * (4 * 2 - ATTENTION) + 2 * MATRICES + REST),
         (compressed(num_bits=4, strategy="tensor_group", group_size=16) | {"format": "nvfp4-pack-quantized"},
          MATRICES * (1 / 2 + 1 / 16) + REST),
+        (compressed(strategy="channel") | {"ignore": []},
+         MATRICES + (OUTPUTS + 128256) * 2 + REST - 128256 * 4096),
         ({}, 2 * MATRICES + REST),
     ],
 )  # fmt: skip
@@ -206,6 +208,10 @@ def test_the_command_tells_the_format_and_an_option_goes_before_it(tmp_path):
         assert "- --dtype bf16 goes before the number format of the quantised checkpoint" in given
         assert note not in given
     assert "8,030,261,248 parameters, 8.46 GiB in fp8 and bf16." in calc("model", "--config", file).stdout
+    (tmp_path / "curve.csv").write_text("rate_per_s,goodput_per_s,residence_s\n4,4,0.5\n")
+    sized = calc("sizing", tmp_path / "curve.csv", "--peak", 4, "--config", file, "--memory", "10GiB", "--tokens", 99)
+    assert note in sized.stdout.splitlines()
+    assert "8.46 GiB" in sized.stdout
     file.write_text(json.dumps(LLAMA))
     neighbour.write_text(json.dumps({"producer": {"name": "modelopt"}, "quantization": {
         "quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}}))  # fmt: skip

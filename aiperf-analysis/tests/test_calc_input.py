@@ -138,6 +138,16 @@ def test_metadata_of_real_configs_changes_no_sizes():
     )
 
 
+def test_options_that_a_type_has_no_use_for():
+    mamba = {"model_type": "mamba", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 9, "state_size": 16,
+             "conv_kernel": 4, "expand": 2, "time_step_rank": 4}  # fmt: skip
+    assert of_config(mamba, given={"layers": 3, "hidden": 32}).layers == 3
+    message = refused(of_config, mamba, "the config", {"kv_heads": 4})
+    assert message == "--kv-heads is no size of the type 'mamba'. Leave it out."
+    falcon = {"model_type": "falcon", "num_hidden_layers": 2, "hidden_size": 64, "n_head": 8, "vocab_size": 9}
+    assert [of_config(falcon, given=given).kv_heads for given in ({}, {"kv_heads": 4})] == [1, 4]
+
+
 # --- absurd sizes
 
 
@@ -174,6 +184,21 @@ def test_absurd_sizes_of_options(tmp_path, arguments):
     assert (found.exit_code, found.stdout) == (2, "")
     assert found.stderr.count("\n") == 1
     assert found.stderr.startswith("aiperf: ")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--watts", "1e308", "--watts must lie between 1e-15 and 1e+15; got 1e+308."),
+        ("--tokens-per-second", "1e-320", "--tokens-per-second must lie between 1e-15 and 1e+15; got 9.99989e-321."),
+        ("--pue", "inf", "the PUE must be a number above 0; got inf."),
+        ("--utilisation", "1e-320", "the utilisation must lie between 1e-15 and 1e+15; got 9.99989e-321."),
+    ],
+)
+def test_absurd_sizes_of_costs(option, value, message):
+    given = {"--watts": 5, "--tokens-per-second": 9, "--tariff": 0.1, "--rate": 2, option: value}
+    found = calc("cost-per-token", "--json", *(part for pair in given.items() for part in pair))
+    assert (found.exit_code, found.stdout, found.stderr) == (2, "", f"aiperf: {message}\n")
 
 
 def test_the_largest_sizes_that_are_accepted(tmp_path):

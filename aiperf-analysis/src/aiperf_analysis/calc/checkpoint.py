@@ -15,7 +15,7 @@ from aiperf_core.names import words
 _TORCH = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}
 # Parts that no scheme quantises, and parts of other modalities, which the sizes leave out.
 _NEVER = re.compile(
-    r"norm|embed|wte|wpe|rotary|bias|conv1d|A_log|mtp|vision|visual|audio|multi_modal|lm_head|output"
+    r"norm|embed|wte|wpe|rotary|bias|conv1d|A_log|mtp|vision|visual|audio|multi_modal|lm_head"
     r"|gate\b|router"
 )
 
@@ -212,12 +212,13 @@ class _Scheme:
         values = [self.config.get(key) or [] for key in keys]
         listed = [name for value in values for name in (value if isinstance(value, list) else [None])]
         flat = [name for value in listed for name in (value if isinstance(value, list) else [value])]
+        texts = tuple(name for name in flat if isinstance(name, str))
         try:
-            if all(isinstance(name, str) for name in flat):
-                _Patterns(flat)
-                return tuple(flat)
+            _Patterns(texts)
         except re.error:
-            pass
+            texts = ()
+        if len(texts) == len(flat):
+            return texts
         _unknown(self.stored, f"{' or '.join(keys)} that is no list of names of modules")
 
     def refuse(self, key: str, *known: Any) -> None:
@@ -315,7 +316,7 @@ def _compressed(scheme: _Scheme, plain: Format) -> Format:
     if any(evolve(one, only=()) != evolve(made[0], only=()) for one in made):
         _unknown(scheme.stored, "several number formats (config_groups)")
     only = () if any("Linear" in one.only for one in made) else tuple(name for one in made for name in one.only)
-    return evolve(made[0], only=only, skipped=skipped)
+    return evolve(made[0], only=only, skipped=skipped, head=not only and not _Patterns(skipped).fit("lm_head"))
 
 
 def _group(scheme: _Scheme, config: Mapping[str, Any], plain: Format) -> Format:

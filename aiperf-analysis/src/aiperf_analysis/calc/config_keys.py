@@ -80,7 +80,7 @@ def renamed(file: str, config: Mapping[str, Any]) -> dict[str, Any]:
 
 @frozen
 class Reader:
-    """Reads keys of a file, and knows which were read."""
+    """Reads keys of a file and the options that go before them, and knows which were read."""
 
     file: str
     values: dict[str, Any]
@@ -97,6 +97,7 @@ class Reader:
         """A whole number from 1; an option that is given goes before the file. Raises UsageError without it."""
         value = self.get(key, default)
         if option and option in self.given:
+            self.used.add(f"--{option}")
             return self.given[option]
         if value is None:
             also = f", or give --{option.replace('_', '-')} NUMBER" if option else ""
@@ -136,7 +137,10 @@ class Reader:
             raise UsageError(f"{self.file} has {key}={_shown(value)}; accepted is {' or '.join(map(repr, accepted))}.")
 
     def refuse_unknown(self, kind: str, ignore: Collection[str]) -> None:
-        """Raise UsageError if the file has keys that nothing read and that may change sizes."""
+        """Raise UsageError if nothing read an option, or a key of the file that may change sizes."""
+        for option in self.given:
+            if f"--{option}" not in self.used:
+                raise UsageError(f"--{option.replace('_', '-')} is no size of the type {kind!r}. Leave it out.")
         unknown = [
             key
             for key in self.values

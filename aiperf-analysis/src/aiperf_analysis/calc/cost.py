@@ -22,7 +22,7 @@ def electricity(joules: float, usd_per_kwh: float, pue: float = 1.0) -> float:
     """Dollars of electricity, with what the building takes beside the machines (PUE, ISO/IEC 30134-2)."""
     if not pue >= 1:
         raise UsageError(f"a PUE is at least 1: the energy of the building over that of its machines; got {pue:g}.")
-    return joules * pue * positive(usd_per_kwh, "the tariff") / KWH_J
+    return joules * positive(pue, "the PUE") * positive(usd_per_kwh, "the tariff") / KWH_J
 
 
 def electricity_per_million(watts: float, per_second: float, usd_per_kwh: float, pue: float = 1.0) -> float:

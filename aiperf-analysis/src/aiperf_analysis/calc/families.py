@@ -228,9 +228,9 @@ def _falcon(read: Reader, sizes: Sizes) -> None:
     """Multi-query attention, or groups of the new architecture; one norm of a layer where both parts share it."""
     heads, new = read.whole("num_attention_heads", "heads"), read.truth("new_decoder_architecture", False)
     multi_query, parallel = read.truth("multi_query", True), read.truth("parallel_attn", True)
-    grouped = read.whole("num_key_value_heads", default=heads)
-    kv_heads = grouped if new else 1 if multi_query else heads
-    sizes.update(heads=heads, kv_heads=read.given.get("kv_heads", kv_heads))
+    grouped = read.whole("num_key_value_heads", "kv_heads", default=heads)
+    kv_heads = grouped if new or "kv_heads" in read.given else 1 if multi_query else heads
+    sizes.update(heads=heads, kv_heads=kv_heads)
     sizes["norms"] = read.whole("num_ln_in_parallel_attn", default=2) if new else 1 if parallel else 2
     _head_width(read, sizes)
 

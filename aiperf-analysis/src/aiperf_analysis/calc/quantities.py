@@ -21,7 +21,7 @@ DTYPE_BYTES = {
     "int3": 0.375,
     "int2": 0.25,
 }
-MOST_BYTES = 1e18
+MOST_BYTES, MOST = 1e18, 1e15
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGTP]?)(i?)[bB]?\s*")
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
@@ -56,9 +56,11 @@ def bytes_of(text: str) -> float:
 
 
 def positive(value: float, what: str) -> float:
-    """The value. Raises UsageError unless it is finite and above 0."""
+    """The value. Raises UsageError unless it is finite, above 0 and no absurd size, of which quotients overflow."""
     if not (math.isfinite(value) and value > 0):
         raise UsageError(f"{what} must be a number above 0; got {value:g}.")
+    if not 1 / MOST <= value <= MOST:
+        raise UsageError(f"{what} must lie between {1 / MOST:g} and {MOST:g}; got {value:g}.")
     return value
 
 
@@ -66,4 +68,4 @@ def share(value: float, what: str) -> float:
     """The value. Raises UsageError unless it is above 0 and at most 1."""
     if not 0 < value <= 1:
         raise UsageError(f"{what} must be above 0 and at most 1; got {value:g}.")
-    return value
+    return positive(value, what)
