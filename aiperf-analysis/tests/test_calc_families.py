@@ -52,7 +52,8 @@ NEMOTRON_H = model(
     hybrid_override_pattern="M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
 )  # fmt: skip
 
-# The numbers are those of the published checkpoints; of models with layers that predict further tokens, without these.
+# The numbers of the reference implementations (transformers 4.57 for all but Nemotron-H, whose checkpoint is counted).
+# GLM 4.5 has a bias of the router beside them, and layers that predict further tokens, which are left out.
 PUBLISHED = {
     "gemma-2b": (model("gemma", 18, 2048, 256000, **heads(8, 1, 16384, head_dim=256)), 2_506_172_416),
     "gemma-7b": (model("gemma", 28, 3072, 256000, **heads(16, 16, 24576, head_dim=256)), 8_537_680_896),
