@@ -55,10 +55,12 @@ class Code:
 
     text: its Python source.
     entry: the name of the class or function that it must define.
+    load: the class that adapts this entry, where what the file says asks for another than that of the format.
     """
 
     text: str
     entry: str
+    load: str = ""
 
 
 class CandidateFormat:
@@ -70,12 +72,14 @@ class CandidateFormat:
     by_position: the inputs are passed by position, in the order of the workload; False by name; None in another way, so
         that the arguments of a candidate are not checked.
     hidden: arguments of the benchmark that `adapt` uses itself, and that the candidate's code does not receive.
+    calling: how the entry is called, for the message to a candidate that cannot be called so.
     """
 
     needs_reference: ClassVar[bool] = True
     method: ClassVar[str | None] = None
     by_position: ClassVar[bool | None] = True
     hidden: ClassVar[frozenset[str]] = frozenset()
+    calling: ClassVar[str] = ""
 
     def code(self, path: Path, data: bytes) -> Code:
         """The code in a candidate's file. In the supervisor: it must not execute any of it.
@@ -90,6 +94,10 @@ class CandidateFormat:
         Its presets need `smoke`, `cpu` and `cuda`. Raises `BenchmarkError`, with the file, for what it lacks.
         """
         raise NotImplementedError
+
+    def arguments(self, names: Sequence[str]) -> list[str]:
+        """The arguments of the entry, of the inputs and static arguments of the benchmark. In the supervisor."""
+        return [name for name in names if name not in self.hidden]
 
     def adapt(self, found: Any, input_names: Sequence[str]) -> Any:
         """A class with `run`, and optionally `prepare`, from what the candidate's entry is bound to.

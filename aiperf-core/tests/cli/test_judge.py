@@ -255,7 +255,7 @@ def test_a_model_is_judged_against_a_reference_of_kernelbench(machine: Machine) 
     assert row["judgement"]["samples"] > 0
     refused = machine.judge(LINEAR.format(name="ModelNew", inputs="x, y"), *options)
     assert refused.returncode == 2
-    assert "line 9: forward takes 2 inputs; the reference is called with 1: 'x'" in refused.stderr
+    assert "line 9: forward takes 2 arguments; it is called with 1: 'x'" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -400,13 +400,20 @@ DEFINITION = {
 
 
 @pytest.mark.parametrize(
-    ("text", "code"), [("return torch.addcmul(by, x, by)", 0), ("return torch.addcmul(by, x, by).half().float()", 3)]
+    ("parameters", "text", "flag", "code"),
+    [
+        ("x, by", "return torch.addcmul(by, x, by)", {"destination_passing_style": False}, 0),
+        ("x, by, y", "torch.addcmul(by, x, by, out=y)", {}, 0),
+        ("*all", "all[2].copy_(torch.addcmul(all[1], all[0], all[1]).half())", {}, 3),
+    ],
 )
-def test_a_solution_of_flashinfer_trace_is_judged(machine: Machine, text: str, code: int) -> None:
+def test_a_solution_of_flashinfer_trace_is_judged(
+    machine: Machine, parameters: str, text: str, flag: dict[str, bool], code: int
+) -> None:
     definition = machine.folder / "scale.json"
     definition.write_text(json.dumps(DEFINITION))
-    source = {"path": "main.py", "content": f"import torch\n\ndef scaled(x, by):\n    {text}\n"}
-    solution = {"spec": {"language": "python", "entry_point": "main.py::scaled"}, "sources": [source]}
+    source = {"path": "main.py", "content": f"import torch\n\ndef scaled({parameters}):\n    {text}\n"}
+    solution = {"spec": {"language": "python", "entry_point": "main.py::scaled", **flag}, "sources": [source]}
     options = ("--target", str(definition), "--format", "flashinfer-trace", "--json", "--size", "cpu")
     done = machine.judge(json.dumps(solution), *options, file="solution.json")
     assert done.returncode == code, (done.stdout[-2000:], done.stderr)

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aiperf_core.candidate_format import BUILT_IN, CandidateFormat, Format
 from aiperf_core.errors import AiperfError, UsageError
@@ -25,6 +25,7 @@ class CandidateSource:
 
     text: its Python source.
     sha256: of the bytes of the file.
+    format: with the class that adapts the entry.
     entry: the name of the class or function that the text must define.
     """
 
@@ -51,10 +52,11 @@ def check_candidate(path: Path, format: Format, formats: Mapping[str, Format] = 
         raise UsageError(_without_entry(path, data, tree, code.entry, kind, formats))
     if isinstance(found, ast.ClassDef) and kind.method:
         _check_methods(path, found, kind.method)
-    return CandidateSource(path, code.text, hashlib.sha256(data).hexdigest(), format, code.entry)
+    adapted = evolve(format, load=code.load or format.load)
+    return CandidateSource(path, code.text, hashlib.sha256(data).hexdigest(), adapted, code.entry)
 
 
-def check_inputs(source: CandidateSource, input_names: Collection[str], more: Collection[str] = ()) -> None:
+def check_inputs(source: CandidateSource, input_names: Sequence[str], more: Collection[str] = ()) -> None:
     """Check that a candidate can be called with a target's inputs and static arguments. Raises `UsageError` if not.
 
     input_names: in the order of the workload.
@@ -64,11 +66,11 @@ def check_inputs(source: CandidateSource, input_names: Collection[str], more: Co
     found = _entry(tree, source.entry)
     if found is None or kind.by_position is None:
         return
-    names = [name for name in input_names if name not in kind.hidden]
+    names = kind.arguments(input_names)
     if kind.by_position:
         method = _methods(found).get(kind.method or "") if isinstance(found, ast.ClassDef) else found
         if method is not None:
-            _check_positions(source.path, method, names, bound=isinstance(found, ast.ClassDef))
+            _check_positions(source.path, method, names, kind.calling, bound=isinstance(found, ast.ClassDef))
         return
     for name in ("prepare", "run"):
         method = _methods(found).get(name) if isinstance(found, ast.ClassDef) else None
@@ -186,15 +188,20 @@ def _check_names(path: Path, method: _Function, input_names: Collection[str]) ->
         )
 
 
-def _check_positions(path: Path, method: _Function, input_names: Collection[str], *, bound: bool) -> None:
-    """Check that a method (`bound`) or function takes as many arguments as there are inputs."""
-    given = method.args
+def _check_positions(path: Path, method: _Function, names: Sequence[str], calling: str, *, bound: bool) -> None:
+    """Check that a method (`bound`) or function takes so many arguments by position."""
+    if method.decorator_list:
+        return
+    given, where = method.args, f"'{path}', line {method.lineno}: {method.name}"
+    by_name = [arg.arg for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
+    if by_name:
+        raise UsageError(f"{where} takes {', '.join(map(repr, by_name))} by name only; arguments are given by position")
     most = len(given.posonlyargs) + len(given.args) - bound
     least = most - len(given.defaults)
-    if not (method.decorator_list or given.vararg or least <= len(input_names) <= most):
+    if not least <= len(names) <= (len(names) if given.vararg else most):
         raise UsageError(
-            f"'{path}', line {method.lineno}: {method.name} takes {most} input{'' if most == 1 else 's'}; the "
-            f"reference is called with {len(input_names)}: {', '.join(map(repr, input_names))}"
+            f"{where} takes {most} argument{'' if most == 1 else 's'}; it is called with {len(names)}: "
+            f"{', '.join(map(repr, names))}{calling}"
         )
 
 

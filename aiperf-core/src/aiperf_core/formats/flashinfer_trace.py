@@ -21,8 +21,8 @@ from aiperf_core.formats.execute import blamed_on
 from aiperf_core.names import words
 from aiperf_core.tolerance import fp32_reduction
 
-# The static argument that tells a candidate the shapes and dtypes of its outputs.
-OUTPUTS = "flashinfer_trace"
+# The static argument of each output, with its dtype and shape, has the name of the output behind this.
+OUTPUT = "flashinfer_trace:"
 _LANGUAGES = ("python", "pytorch", "triton")
 # The names of dtypes; a shape is passed on as [index of the dtype, *sizes], since shared memory holds numbers.
 _DTYPES = (
@@ -43,10 +43,12 @@ _CHOSEN = "workload"
 
 
 class FlashInferTrace(CandidateFormat):
-    """A solution in JSON, whose entry point is a function of a Python file."""
+    """A solution in JSON. Its function, of a Python file, writes into outputs that are passed behind the inputs."""
 
-    hidden = frozenset({OUTPUTS})
-    by_position = True
+    calling = (
+        '. Outputs are passed behind the inputs, as the solution has not set "destination_passing_style": false, which '
+        "a function that returns its outputs needs"
+    )
 
     def code(self, path: Path, data: bytes) -> Code:
         """The source of a solution's only Python file."""
@@ -56,9 +58,44 @@ class FlashInferTrace(CandidateFormat):
         """Make a benchmark of a definition; its reference is the baseline."""
         return _benchmark(_definition(reference))
 
+    def arguments(self, names: Sequence[str]) -> list[str]:
+        """The inputs, and the outputs behind them."""
+        return [name.removeprefix(OUTPUT) for name in names]
+
     def adapt(self, found: Any, input_names: Sequence[str]) -> Any:
-        """A class that calls the function with the inputs by position, and names its outputs."""
-        return _as_implementation(found, input_names)
+        """A class that calls the function with the inputs and new outputs by position."""
+
+        class Solution(_Solution):
+            def run(self, **inputs: Any) -> Any:
+                outputs = self.empty()
+                returned = found(*(inputs[name] for name in input_names), *outputs.values())
+                if returned is not None:
+                    _check_returned(returned, outputs)
+                return outputs
+
+        return Solution
+
+
+class Returning(FlashInferTrace):
+    """A solution whose function returns its outputs."""
+
+    calling = (
+        '. The solution has "destination_passing_style": false, so its function returns the outputs; a function that '
+        "writes into outputs behind the inputs needs true"
+    )
+
+    def arguments(self, names: Sequence[str]) -> list[str]:
+        """The inputs alone."""
+        return [name for name in names if not name.startswith(OUTPUT)]
+
+    def adapt(self, found: Any, input_names: Sequence[str]) -> Any:
+        """A class that calls the function with the inputs by position, and names what it returns."""
+
+        class Solution(_Solution):
+            def run(self, **inputs: Any) -> Any:
+                return _named(found(*(inputs[name] for name in input_names)), [*self.outputs])
+
+        return Solution
 
 
 # --- solutions
@@ -82,45 +119,42 @@ def _solution(path: Path, data: bytes) -> Code:
             f"'{path}' has the sources {', '.join(map(words, texts)) or 'none'}; accepted is {words(file)!r} alone, "
             "the file of its entry point"
         )
-    return Code(text, function)
+    if not isinstance(into := spec.get("destination_passing_style", True), bool):
+        raise UsageError(
+            f"'{path}' has \"destination_passing_style\": {words(json.dumps(into))}; accepted is true or false"
+        )
+    return Code(text, function, "" if into else f"{__name__}:{Returning.__name__}")
 
 
-def _as_implementation(function: Any, input_names: Sequence[str]) -> type:
-    import torch
+class _Solution:
+    """The outputs of a definition, which a solution writes or returns."""
 
-    class Solution:
-        """Calls the function; it returns its outputs, or writes them into tensors that are passed behind the inputs."""
+    def prepare(self, **arguments: Any) -> None:
+        import torch
 
-        def prepare(self, **arguments: Any) -> None:
-            self._outputs = {name: _shape(one) for name, one in arguments[OUTPUTS].items()}
-            inputs = (one for one in arguments.values() if isinstance(one, torch.Tensor))
-            self._device = next((one.device for one in inputs), torch.device("cpu"))
-            self._into = _takes(function) == len(input_names) + len(self._outputs)
+        self.outputs = _outputs(arguments)
+        inputs = (one for one in arguments.values() if isinstance(one, torch.Tensor))
+        self._device = next((one.device for one in inputs), torch.device("cpu"))
 
-        def run(self, **inputs: Any) -> Any:
-            given = [inputs[name] for name in input_names]
-            if not self._into:
-                return _named(function(*given), [*self._outputs])
-            outputs = {
-                name: torch.empty(shape, dtype=dtype, device=self._device)
-                for name, (dtype, shape) in self._outputs.items()
-            }
-            function(*given, *outputs.values())
-            return outputs
+    def empty(self) -> dict[str, Any]:
+        """New outputs. A call pays for them, as it does where the function returns its own."""
+        import torch
 
-    return Solution
+        return {
+            name: torch.empty(shape, dtype=dtype, device=self._device) for name, (dtype, shape) in self.outputs.items()
+        }
 
 
-def _takes(function: Any) -> int:
-    """The number of arguments of a function by position; 0 where it cannot be told."""
-    import inspect
+def _check_returned(returned: Any, outputs: Mapping[str, Any]) -> None:
+    """Raise `ContractError` for returned tensors that are not those passed: these were left as they were."""
+    from aiperf_core import pytree
 
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return 0
-    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(one.kind in by_position and one.default is one.empty for one in parameters)
+    passed = {one.untyped_storage().data_ptr() for one in outputs.values()}
+    if any(one.untyped_storage().data_ptr() not in passed for one in pytree.tensors(returned)):
+        raise ContractError(
+            f"the solution returned a tensor of its own; it must write its outputs {', '.join(outputs)} into those "
+            'passed behind the inputs, or set "destination_passing_style": false'
+        )
 
 
 def _named(outputs: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -221,7 +255,7 @@ def _benchmark(definition: _Definition) -> Benchmark:
 
     def static(**sizes: float) -> dict[str, Any]:
         specs = definition.specs("outputs", sizes)
-        return {OUTPUTS: {name: [_DTYPES.index(dtype), *(shape or [])] for name, (dtype, shape) in specs.items()}}
+        return {OUTPUT + name: [_DTYPES.index(dtype), *(shape or [])] for name, (dtype, shape) in specs.items()}
 
     def reference(**arguments: Any) -> Any:
         import torch
@@ -231,8 +265,7 @@ def _benchmark(definition: _Definition) -> Benchmark:
             answer = _named(run(*(arguments[name] for name in input_names)), output_names)
         if wide:
             return answer
-        shapes = {name: _shape(one) for name, one in arguments[OUTPUTS].items()}
-        return {name: torch.as_tensor(one).to(shapes[name][0]) for name, one in answer.items()}
+        return {name: torch.as_tensor(answer[name]).to(dtype) for name, (dtype, _) in _outputs(arguments).items()}
 
     def cost(**sizes: float) -> Cost:
         def nbytes(part: str) -> int:
@@ -247,7 +280,7 @@ def _benchmark(definition: _Definition) -> Benchmark:
     bench.static(static)
     bench.reference(tolerance=fp32_reduction)(reference)
     bench.cost(cost)
-    baseline = _as_implementation(run, input_names)
+    baseline = Returning().adapt(run, input_names)
     bench.baseline(device=("cpu", "cuda"), kind="reasonable", name="reference")(baseline)
     bench.check()
     return bench
@@ -272,13 +305,20 @@ def _value(path: Path, name: str, spec: tuple[str, Any], given: Any, device: str
     import torch
 
     kind = given.get("type", "random") if isinstance(given, dict) else "random"
-    if kind == "scalar":
-        return given["value"]
     dtype, shape = getattr(torch, spec[0]), spec[1]
+    if shape is None or kind == "scalar":
+        if kind != "scalar" or not isinstance(given.get("value"), int | float):
+            raise BenchmarkError(
+                f"{path}: the input {name!r} is a scalar, which needs a value in the workload, such as "
+                '{"type": "scalar", "value": 1.0}.'
+            )
+        return given["value"]
     if kind == "safetensors":
         return _stored(path, given, dtype, shape).to(device)
-    if kind != "random" or shape is None:
-        raise BenchmarkError(f"{path}: the input {name!r} is of the kind {words(str(kind))!r}, which is not known.")
+    if kind != "random":
+        raise BenchmarkError(
+            f"{path}: the input {name!r} is of the kind {words(str(kind))!r}; known are random, safetensors and scalar."
+        )
     if dtype is torch.bool:
         return torch.rand(shape, device=device, generator=generator) < 0.5
     if not dtype.is_floating_point:
@@ -303,11 +343,15 @@ def _stored(path: Path, given: Mapping[str, Any], dtype: Any, shape: Any) -> Any
     return found
 
 
-def _shape(one: Sequence[float]) -> tuple[Any, list[int]]:
-    """The dtype and the shape that a static argument tells."""
+def _outputs(arguments: Mapping[str, Any]) -> dict[str, tuple[Any, list[int]]]:
+    """The dtype and the shape of each output, of the arguments of a benchmark."""
     import torch
 
-    return getattr(torch, _DTYPES[int(one[0])]), [int(size) for size in one[1:]]
+    return {
+        name.removeprefix(OUTPUT): (getattr(torch, _DTYPES[int(one[0])]), [int(size) for size in one[1:]])
+        for name, one in arguments.items()
+        if name.startswith(OUTPUT)
+    }
 
 
 def _nbytes(dtype: str, shape: Sequence[int] | None) -> int:

@@ -186,7 +186,7 @@ def test_a_model_that_takes_the_inputs(tmp_path: Path, arguments: str) -> None:
 
 def test_a_model_that_does_not(tmp_path: Path) -> None:
     assert refusal(tmp_path, MODEL.format("forward", ", x"), "kernelbench", ("x", "y")) == (
-        "'FILE', line 2: forward takes 1 input; the reference is called with 2: 'x', 'y'"
+        "'FILE', line 2: forward takes 1 argument; it is called with 2: 'x', 'y'"
     )
     assert refusal(tmp_path, MODEL.format("run", ""), "kernelbench", ()) == (
         "'FILE', line 1: 'ModelNew' has no method forward(self, ...), which would be timed; its methods: 'run'"

@@ -55,7 +55,7 @@ def main(x, weight, scale, y):
 
 
 def solution(text: str = RETURNS, **more: Any) -> dict[str, Any]:
-    spec = {"language": "python", "entry_point": "main.py::main", "target_hardware": ["cpu"]}
+    spec: dict[str, Any] = {"language": "python", "entry_point": "main.py::main", "target_hardware": ["cpu"]}
     return {
         "name": "one",
         "definition": "rms_norm_h96",
@@ -94,7 +94,7 @@ def loaded(tmp_path: Path, document: dict[str, Any]) -> Any:
     file = tmp_path / "solution.json"
     file.write_text(json.dumps(document))
     source = check_candidate(file, FLASHINFER_TRACE)
-    return load_candidate(source.text, FLASHINFER_TRACE.load, source.entry, ["x", "weight", "scale"])
+    return load_candidate(source.text, source.format.load, source.entry, ["x", "weight", "scale"])
 
 
 def test_workloads_are_sizes(dataset: Path) -> None:
@@ -108,27 +108,69 @@ def test_workloads_are_sizes(dataset: Path) -> None:
     assert bench.work(dict(sizes["few"])).bytes_read == 2 * (3 * 96 + 96)
 
 
-@pytest.mark.parametrize(
-    "text", [RETURNS, WRITES, RETURNS.replace("return (", "return {'y': (").replace("dtype)", "dtype)}")]
-)
-def test_a_solution_returns_or_writes_its_outputs(dataset: Path, tmp_path: Path, text: str) -> None:
+def called(dataset: Path, tmp_path: Path, document: dict[str, Any]) -> tuple[Any, Any]:
+    """What a solution gives, and the right answer."""
     bench = FlashInferTrace().benchmark(dataset)
-    given = drawn(bench, dict(bench.task.presets["cpu"]))
-    instance = loaded(tmp_path, solution(text))()
+    sizes = dict(bench.task.presets["cpu"])
+    given = drawn(bench, sizes)
+    instance = loaded(tmp_path, document)()
     call_with(instance.prepare, given)
-    out = call_with(instance.run, {name: given[name] for name in ("x", "weight", "scale")})
-    right = bench.answer(dict(bench.task.presets["cpu"]), given)
+    return call_with(instance.run, {name: given[name] for name in ("x", "weight", "scale")}), bench.answer(sizes, given)
+
+
+ALL = WRITES.replace("x, weight, scale, y", "*all").replace("    y.", "    x, weight, scale, y = all\n    y.")
+BY_NAME = RETURNS.replace("return (", "return {'y': (").replace("dtype)", "dtype)}")
+
+
+@pytest.mark.parametrize(
+    ("text", "flag"),
+    [
+        (RETURNS, {"destination_passing_style": False}),
+        (BY_NAME, {"destination_passing_style": False}),
+        (WRITES, {"destination_passing_style": True}),
+        (WRITES, {}),
+        (WRITES.replace("scale, y", "scale, y=None, *, eps=1e-6, **more"), {}),
+        (WRITES.replace("y.copy_", "return y.copy_"), {}),
+        (ALL, {}),
+        (
+            ALL.replace("y = all", "y = *all, torch.empty_like(all[0])") + "    return y\n",
+            {"destination_passing_style": False},
+        ),
+    ],
+)
+def test_a_solution_returns_or_writes_its_outputs(dataset: Path, tmp_path: Path, text: str, flag: Any) -> None:
+    out, right = called(dataset, tmp_path, solution(text, **flag))
     torch.testing.assert_close(out["y"], right["y"])
 
 
-def test_outputs_of_another_number_break_the_contract(dataset: Path, tmp_path: Path) -> None:
-    bench = FlashInferTrace().benchmark(dataset)
-    given = drawn(bench, dict(bench.task.presets["cpu"]))
-    instance = loaded(tmp_path, solution(RETURNS.replace("return (", "return 1, (")))()
-    call_with(instance.prepare, given)
+def test_several_outputs_are_passed_in_their_order(dataset: Path, tmp_path: Path) -> None:
+    outputs = {"y": DEFINITION["outputs"]["y"], "a": {"shape": None, "dtype": "int32"}}
+    reference = REFERENCE.replace("(x.dtype)", "(x.dtype), 7")
+    dataset.write_text(json.dumps({**DEFINITION, "outputs": outputs, "reference": reference}))
+    out, right = called(dataset, tmp_path, solution(WRITES.replace("y):", "y, a):") + "    a.fill_(7)\n"))
+    assert [*out] == ["y", "a"]
+    assert (out["a"], out["a"].dtype, right["a"]) == (7, torch.int32, 7)
+    torch.testing.assert_close(out["y"], right["y"])
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        (
+            solution(RETURNS.replace("return (", "return 1, ("), destination_passing_style=False),
+            "the solution must return the outputs y, in this order or by name",
+        ),
+        (
+            solution(RETURNS.replace("(x, weight, scale)", "(x, weight, scale, y)")),
+            "the solution returned a tensor of its own; it must write its outputs y into those passed behind the inputs, "
+            'or set "destination_passing_style": false',
+        ),
+    ],
+)
+def test_outputs_that_break_the_contract(dataset: Path, tmp_path: Path, document: Any, message: str) -> None:
     with pytest.raises(ContractError) as caught:
-        call_with(instance.run, {name: given[name] for name in ("x", "weight", "scale")})
-    assert str(caught.value) == "the solution must return the outputs y, in this order or by name"
+        called(dataset, tmp_path, document)
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -141,6 +183,10 @@ def test_outputs_of_another_number_break_the_contract(dataset: Path, tmp_path: P
         (
             solution(entry_point="other.py::main"),
             "'FILE' has the sources main.py; accepted is 'other.py' alone, the file of its entry point",
+        ),
+        (
+            solution(destination_passing_style="no"),
+            '\'FILE\' has "destination_passing_style": "no"; accepted is true or false',
         ),
         (
             solution("def other(x): ..."),
@@ -156,12 +202,50 @@ def test_what_is_no_solution(tmp_path: Path, document: Any, message: str) -> Non
     assert str(caught.value).replace(str(file), "FILE") == message
 
 
-def test_a_solution_takes_the_inputs_of_the_definition(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("parameters", "flag", "message"),
+    [
+        (
+            "x",
+            {},
+            "main takes 1 argument; it is called with 2: 'x', 'y'. Outputs are passed behind the inputs, as the solution has "
+            'not set "destination_passing_style": false, which a function that returns its outputs needs',
+        ),
+        (
+            "x, y, z, *more",
+            {"destination_passing_style": True},
+            "main takes 3 arguments; it is called with 2: 'x', 'y'. Outputs are passed behind the inputs, as the solution has "
+            'not set "destination_passing_style": false, which a function that returns its outputs needs',
+        ),
+        (
+            "x, y",
+            {"destination_passing_style": False},
+            "main takes 2 arguments; it is called with 1: 'x'. The solution has \"destination_passing_style\": false, so its "
+            "function returns the outputs; a function that writes into outputs behind the inputs needs true",
+        ),
+        ("x, *, y", {}, "main takes 'y' by name only; arguments are given by position"),
+    ],
+)
+def test_a_solution_that_cannot_be_called(tmp_path: Path, parameters: str, flag: Any, message: str) -> None:
     file = tmp_path / "solution.json"
-    file.write_text(json.dumps(solution("def main(x): ...")))
+    file.write_text(json.dumps(solution(f"def main({parameters}): ...", **flag)))
     with pytest.raises(UsageError) as caught:
-        check_inputs(check_candidate(file, FLASHINFER_TRACE), ["x", "weight", "flashinfer_trace"])
-    assert str(caught.value) == (f"'{file}', line 1: main takes 1 input; the reference is called with 2: 'x', 'weight'")
+        check_inputs(check_candidate(file, FLASHINFER_TRACE), ["x", "flashinfer_trace:y"])
+    assert str(caught.value) == f"'{file}', line 1: {message}"
+
+
+@pytest.mark.parametrize("given", [None, {"type": "random"}, {"type": "scalar"}, {"type": "scalar", "value": "1"}])
+def test_a_scalar_without_a_value(dataset: Path, given: Any) -> None:
+    inputs = {name: one for name, one in {**RANDOM, "scale": given}.items() if one}
+    one = {"workload": {"uuid": "a", "axes": {"rows": 2}, "inputs": inputs}}
+    (dataset.parents[2] / "workloads/rmsnorm/rms_norm_h96.jsonl").write_text(json.dumps(one))
+    bench = FlashInferTrace().benchmark(dataset)
+    with pytest.raises(BenchmarkError) as caught:
+        drawn(bench, dict(bench.task.presets["cpu"]))
+    assert str(caught.value) == (
+        f"{dataset}: the input 'scale' is a scalar, which needs a value in the workload, such as "
+        '{"type": "scalar", "value": 1.0}.'
+    )
 
 
 @pytest.mark.parametrize(
