@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aiperf_core import manifest
-from aiperf_core.git import commit_time, git_commit
+from aiperf_core.git import changed_sources, commit_time, git_branch, git_commit
 from aiperf_core.plugins import Plugins
 from aiperf_core.results import records
 
@@ -64,6 +64,54 @@ def test_looking_at_a_repository_does_not_write_to_it(repository):
     before = index.read_bytes()
     git_commit(repository)
     assert index.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.py", "caf\u00e9.py".encode(), b"two\nlines.py"])
+@pytest.mark.parametrize("quoted", ["true", "false"])
+def test_names_in_any_encoding(repository, name, quoted, monkeypatch):
+    monkeypatch.setattr("locale.getencoding", lambda: "ascii")
+    git(repository, "config", "core.quotePath", quoted)
+    git(repository, "config", "i18n.commitEncoding", "latin1")
+    git(repository, "checkout", "-b", b"branch-\xe9")
+    file = repository / os.fsdecode(name)
+    file.write_text("a")
+    git(repository, "add", ".")
+    git(repository, "-c", b"user.name=\xe9", "commit", "-m", b"\xe9")
+    assert (git_branch(repository), commit_time(repository)) == ("branch-\ufffd", commit_time(repository))
+    commit = git_commit(repository)
+    file.write_text("b")
+    assert git_commit(repository) == f"{commit}-dirty"
+    assert len(changed_sources(repository)) == 1
+
+
+def test_a_signature_is_not_the_time_of_a_commit(repository):
+    signs = repository / "signs"
+    signs.write_text(
+        "#!/bin/sh\ncat > /dev/null\necho '-----BEGIN PGP SIGNATURE-----'\necho '[GNUPG:] SIG_CREATED ' >&2\n"
+    )
+    signs.chmod(0o700)
+    git(repository, "config", "log.showSignature", "true")
+    git(repository, "config", "gpg.program", str(signs))
+    git(repository, "commit", "--allow-empty", "-S", "-m", "two")
+    datetime.fromisoformat(commit_time(repository))
+
+
+def test_a_repository_that_git_cannot_tell_of(repository, monkeypatch):
+    """An unknown state is not called clean: not with a damaged index, nor where git hangs or refuses the owner."""
+    index = (repository / ".git/index").read_bytes()
+    (repository / ".git/index").write_bytes(b"damaged")
+    assert git_commit(repository) is None
+    (repository / ".git/index").write_bytes(index)
+    assert git_commit(repository) is not None
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert (git_commit(repository), commit_time(repository)) == (None, None)
+    monkeypatch.delenv("GIT_TEST_ASSUME_DIFFERENT_OWNER")
+    hangs = repository / "git"
+    hangs.write_text("#!/bin/sh\nexec sleep 60\n")
+    hangs.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{repository}:{os.environ['PATH']}")
+    monkeypatch.setattr("aiperf_core.git.GIT_SECONDS", 0.5)
+    assert git_commit(repository) is None
 
 
 def test_no_repository_no_commit_and_no_git(tmp_path, monkeypatch):

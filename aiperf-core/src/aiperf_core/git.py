@@ -8,19 +8,29 @@ GIT_SECONDS = 10
 
 
 def git_commit(folder: Path) -> str | None:
-    """The commit of the repository around `folder`, with `-dirty` for changed tracked files; None without one."""
+    """The commit of the repository around `folder`, with `-dirty` for changed tracked files.
+
+    None without a repository, and where git cannot tell what was changed.
+    """
     commit = _git(folder, "rev-parse", "HEAD")
     if not commit:
         return None
     # Without untracked files and expectations: what a run leaves behind would make every repository dirty.
     paths = (":/", ":(top,exclude,glob)**/expectations/*.json")
     changed = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", *paths)
+    if changed is None:
+        return None
     return f"{commit}-dirty" if changed else commit
+
+
+def git_branch(folder: Path) -> str | None:
+    """The branch of the repository around `folder`, or `HEAD` where none is checked out. None without a repository."""
+    return _git(folder, "rev-parse", "--abbrev-ref", "HEAD") or None
 
 
 def commit_time(folder: Path) -> str | None:
     """When the commit of the repository around `folder` was made, in ISO 8601. None without one."""
-    return _git(folder, "show", "--no-patch", "--format=%cI", "HEAD") or None
+    return _git(folder, "log", "-1", "--no-show-signature", "--format=%cI", "HEAD") or None
 
 
 def changed_sources(folder: Path) -> list[str]:
@@ -35,11 +45,15 @@ def _git(folder: Path, *arguments: str) -> str | None:
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:
         done = subprocess.run(
-            ["git", *arguments],
+            # A monitor of files would outlive the command.
+            ["git", "-c", "core.fsmonitor=false", *arguments],
             cwd=folder,
             env=environment,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            # A name of a file or branch has any bytes, whatever the locale is.
+            encoding="utf-8",
+            errors="replace",
             timeout=GIT_SECONDS,
             check=True,
         )

@@ -120,7 +120,7 @@ def _checkout(commit: str, build: str | None) -> None:
 
 def _build(command: str) -> None:
     try:
-        done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False)
+        done = subprocess.run(shlex.split(command), capture_output=True, text=True, errors="replace", check=False)
     except OSError as error:
         raise AiperfError(f"cannot start --build '{words(command)}': {error.strerror or error}.") from error
     if done.returncode:
@@ -139,12 +139,12 @@ def _succeeds(*arguments: str) -> bool:
 
 
 def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True, errors="replace", check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _must(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True, errors="replace", check=False)
     if done.returncode and _ONLY_SKIPPED not in done.stdout:
         raise AiperfError(f"git {arguments[0]} failed: {words((done.stderr or done.stdout).strip()[-400:])}")
     return done.stdout

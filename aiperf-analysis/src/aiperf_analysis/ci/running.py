@@ -13,7 +13,7 @@ from aiperf_analysis.ci.fit import check
 from aiperf_analysis.ci.gating import Gated, decide, history
 from aiperf_analysis.ci.suite import Suite
 from aiperf_core.errors import AiperfError, ExitCode
-from aiperf_core.git import git_commit
+from aiperf_core.git import git_branch, git_commit
 from aiperf_core.harness.processes.parent import end_child_with_this
 
 _AIPERF = (sys.executable, "-m", "aiperf_core")
@@ -129,18 +129,10 @@ def labels_of_commit() -> dict[str, str]:
         or environment.get("GITHUB_REF_NAME")
         or environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME")
         or environment.get("CI_COMMIT_REF_NAME")
-        or _git("rev-parse", "--abbrev-ref", "HEAD")
+        or git_branch(Path.cwd())
     )
     found = {"branch": branch, "commit": git_commit(Path.cwd())}
     return {name: value for name, value in found.items() if value and value != "HEAD"}
-
-
-def _git(*words: str) -> str | None:
-    try:
-        done = subprocess.run(["git", *words], capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None
 
 
 def add_to_store(suite: Suite, ran: Sequence[Ran]) -> str | None:

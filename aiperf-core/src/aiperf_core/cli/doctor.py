@@ -102,7 +102,7 @@ def _ask_torch() -> dict[str, object]:
     # -P: do not import a torch.py of the working directory.
     command = [sys.executable, "-P", "-c", ASK_TORCH]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TORCH_LIMIT_SECONDS)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TORCH_LIMIT_SECONDS)
     except subprocess.TimeoutExpired:
         return {"problem": f"did not answer within {TORCH_LIMIT_SECONDS} s"}
     if done.returncode != 0:

@@ -38,7 +38,7 @@ def _found(device: Device) -> Found | str:
     # -P: do not import modules from the working directory.
     command = [sys.executable, "-P", "-c", _ASK, json.dumps(asdict(device))]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:
         return f"gave no answer within {_LIMIT_S:g} s"
     if done.returncode:

@@ -56,7 +56,9 @@ def compiler() -> str:
     if path is None:
         return ""
     try:
-        done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=True)
+        done = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, errors="replace", timeout=10, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return f"{done.stdout.splitlines()[0]} ({path})" if done.stdout else path
