@@ -145,6 +145,12 @@ def test_the_place_of_the_file(monkeypatch, tmp_path):
     monkeypatch.delenv("AIPERF_PRICES")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert default_path() == tmp_path / "aiperf" / "prices.toml"
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    found = prices("check")
+    message = "aiperf: The user has no home folder with a price file. Name the file in AIPERF_PRICES.\n"
+    assert (found.exit_code, found.stderr) == (2, message)
 
 
 def test_add_check_and_show(tmp_path):

@@ -256,6 +256,13 @@ def test_common_names_are_no_names(monkeypatch: pytest.MonkeyPatch) -> None:
     assert redactor(["localhost"]).text("the root of localhost") == "the root of localhost"
 
 
+@pytest.mark.parametrize("home", ["", "rel", "."])
+def test_a_home_that_names_no_folder_is_not_redacted(monkeypatch, home):
+    monkeypatch.setenv("HOME", home)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    assert (redactor().homes, redactor().text("a rel. b.")) == (frozenset(), "a rel. b.")
+
+
 def test_the_document_of_doctor_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command that is called exists."""
     monkeypatch.undo()

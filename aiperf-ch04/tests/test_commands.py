@@ -94,6 +94,12 @@ def test_variables_win_over_files_and_the_later_file_over_the_first(tmp_path: Pa
     assert "PATH" not in found
 
 
+def test_nccl_env_of_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    assert nccl_env.settings({}) == nccl_env.settings({}, (Path("/etc/nccl.conf"),))
+
+
 def test_nccl_env_explains_every_setting() -> None:
     found = json.loads(invoke("nccl-env", "--json").output)
     assert {one["name"] for one in found["settings"]} >= nccl_env.KNOWN.keys()

@@ -84,7 +84,7 @@ OFFERED = {
     "aiperf_core.validity.evidence": ("Evidence",),
     "aiperf_core.validity.cases": ("Case", "Recorded", "WORD"),
     "aiperf_core.events": (),
-    "aiperf_core.folders": ("cache_folder",),
+    "aiperf_core.folders": ("cache_folder", "config_folder", "home_folder", "runtime_folder"),
     "aiperf_core.errors": (),
     "aiperf_core.plugins": ("Plugins", "LoadedPlugin", "load_plugins"),
 }

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from attrs import frozen
 
+from aiperf_core.folders import home_folder
+
 PREFIX = "NCCL_"
 UNEXPLAINED = "not explained here; see the NCCL user guide"
 
@@ -66,7 +68,8 @@ class Setting:
 def settings(environment: Mapping[str, str] = os.environ, files: tuple[Path, ...] | None = None) -> list[Setting]:
     """All known or set settings for a run of ranks, in the order of `KNOWN`; others come last."""
     if files is None:
-        files = (Path("/etc/nccl.conf"), Path.home() / ".nccl.conf")
+        home = home_folder()
+        files = (Path("/etc/nccl.conf"), *([home / ".nccl.conf"] if home else []))
     found: dict[str, tuple[str, str]] = {}
     for file in files:  # later ones win
         found |= {name: (value, str(file)) for name, value in _read(file).items()}

@@ -6,10 +6,11 @@ import platform
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from attrs import define, field
+
+from aiperf_core.folders import home_folder
 
 SECRET, NAME = "<secret removed>", "<name removed>"
 HOME, GPU = "<home>", "GPU-<uuid removed>"
@@ -154,14 +155,15 @@ def redactor(hosts: Iterable[str] = (), *, keep_names: bool = False) -> Redactor
     environ = os.environ
     secrets = {value for name, value in environ.items() if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET}
     secrets -= {value for value in secrets if os.path.exists(value) or value.lower() in _COMMON}
-    home = Path.home()
-    users = {environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER", "USERNAME")} | {_user(), home.name}
+    home = home_folder()
+    users = {environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER", "USERNAME")} | {_user()}
+    users |= {home.name} if home else set()
     machines = {name for host in (platform.node(), environ.get("HOSTNAME", ""), *hosts) for name in _spellings(host)}
     return Redactor(
         secrets=frozenset(secrets),
         hosts=frozenset(filter(_private, machines)),
         users=frozenset(filter(_private, users)),
-        homes=frozenset({str(home), environ.get("HOME", str(home))} - {"/", ""}),
+        homes=frozenset({str(home)} - {"/"}) if home else frozenset(),
         keep_names=keep_names,
     )
 

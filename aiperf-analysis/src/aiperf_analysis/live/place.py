@@ -1,9 +1,8 @@
 """Where the files of running runs lie, and how a run is recognised as dead."""
 
-import os
 from pathlib import Path
 
-from aiperf_core.folders import cache_folder
+from aiperf_core.folders import cache_folder, runtime_folder
 
 SUFFIX = ".jsonl"
 UNFINISHED = ".new"  # of a file that takes the place of the file of a run
@@ -11,8 +10,7 @@ UNFINISHED = ".new"  # of a file that takes the place of the file of a run
 
 def live_folder() -> Path:
     """The folder of the files of running runs: `aiperf/live` in `$XDG_RUNTIME_DIR`, else `live` in the cache folder."""
-    base = os.environ.get("XDG_RUNTIME_DIR")
-    return Path(base) / "aiperf" / "live" if base else cache_folder() / "live"
+    return (runtime_folder() or cache_folder()) / "live"
 
 
 def start_ticks(pid: int) -> int | None:

@@ -15,6 +15,7 @@ from attrs import asdict, frozen
 
 from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.folders import config_folder
 from aiperf_core.names import words
 from aiperf_core.targets import nearest
 from aiperf_core.units import plural
@@ -111,12 +112,14 @@ def _today() -> datetime.date:
 
 
 def default_path() -> Path:
-    """The price file of the user: `AIPERF_PRICES`, or `aiperf/prices.toml` in the folder of settings."""
+    """The price file of the user: `AIPERF_PRICES`, or `prices.toml` in the folder of settings. Raises UsageError."""
     given = os.environ.get("AIPERF_PRICES")
     if given:
         return Path(given)
-    folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(folder) / "aiperf" / "prices.toml"
+    folder = config_folder()
+    if folder is None:
+        raise UsageError("The user has no home folder with a price file. Name the file in AIPERF_PRICES.")
+    return folder / "prices.toml"
 
 
 def read(name: str | None) -> Book:
