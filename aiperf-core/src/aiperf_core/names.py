@@ -5,12 +5,15 @@ Without control characters, no foreign text can move the cursor, recolour a verd
 
 import re
 import unicodedata
+from pathlib import Path
 
 # A colour sequence goes as a whole: without its escape character the rest would remain as text.
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 
 # Of a message in a terminal: a compiler's log may be longer.
 MOST_LINES = 16
+# Of a path in a message: no file system takes a name of 256.
+MOST_OF_A_PATH = 256
 
 
 def words(content: str) -> str:
@@ -28,6 +31,12 @@ def printable(content: str) -> str:
 def lines(content: str) -> str:
     """A foreign text on at most `MOST_LINES` lines, without control characters. The last line takes the rest."""
     return "\n".join(filter(None, map(words, content.split("\n", MOST_LINES - 1))))
+
+
+def path_words(path: Path | str) -> str:
+    """A foreign path in a message, shortened: without control characters."""
+    text = words(str(path))
+    return text if len(text) <= MOST_OF_A_PATH else f"{text[:MOST_OF_A_PATH]}..."
 
 
 def cause(error: OSError | UnicodeError) -> str:

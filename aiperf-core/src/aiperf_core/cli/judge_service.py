@@ -23,7 +23,7 @@ from attrs import define, field, frozen
 
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.formats.candidate import MAX_BYTES
-from aiperf_core.names import words
+from aiperf_core.names import cause, words
 
 # A candidate's text, with all its characters escaped, and the rest of the request.
 _MAX_LINE = 6 * MAX_BYTES + (1 << 16)
@@ -98,6 +98,8 @@ class JudgeService:
             said |= answer(Request(self._file_of(document), self._number))
         except AiperfError as error:
             said |= {"verdict": None, "error": str(error), "fault": "request"}
+        except OSError as error:  # of a file of the service, as on a full disk
+            said |= {"verdict": None, "error": f"the candidate could not be judged: {cause(error)}", "fault": "run"}
         said["seconds"] = time.monotonic() - began
         try:
             client.connection.settimeout(_SEND_TIMEOUT_S)

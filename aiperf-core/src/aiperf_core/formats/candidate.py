@@ -6,6 +6,8 @@ of the file have no effect. How the file is written is a matter of its format: s
 
 import ast
 import hashlib
+import os
+import stat
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ from attrs import evolve, frozen
 
 from aiperf_core.candidate_format import BUILT_IN, CandidateFormat, Format
 from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.names import path_words
 
 MAX_BYTES = 1 << 20
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -79,20 +82,26 @@ def check_inputs(source: CandidateSource, input_names: Sequence[str], more: Coll
 
 
 def _read(path: Path) -> bytes:
-    if path.is_dir():
-        raise UsageError(f"'{path}' is a folder; accepted is one Python file")
-    if not path.exists():
-        raise UsageError(f"'{path}' does not exist; give the Python file of a candidate")
-    if not path.is_file():
-        raise UsageError(f"'{path}' is not a plain file; accepted is one Python file")
+    shown = path_words(path)
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"'{shown}' is not a plain file; accepted is one Python file")
             data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"'{path}' cannot be read: {error.strerror}") from None
+    except IsADirectoryError:
+        raise UsageError(f"'{shown}' is a folder; accepted is one Python file") from None
+    except FileNotFoundError:
+        raise UsageError(f"'{shown}' does not exist; give the Python file of a candidate") from None
+    except (OSError, ValueError) as error:  # a ValueError for a path with a NUL
+        raise UsageError(f"'{shown}' cannot be read: {getattr(error, 'strerror', error)}") from None
     if len(data) > MAX_BYTES:
-        raise UsageError(f"'{path}' is larger than {MAX_BYTES:,} bytes, the most that a candidate may have")
+        raise UsageError(f"'{shown}' is larger than {MAX_BYTES:,} bytes, the most that a candidate may have")
     return data
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open a file; of a FIFO, do not wait for its writer."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def _parse(path: Path, text: str) -> ast.Module:

@@ -1,8 +1,10 @@
 """A candidate's file is checked without being run, and loaded from its text alone."""
 
+import errno
 import hashlib
 import inspect
 import linecache
+import os
 import sys
 import traceback
 from collections.abc import Iterator
@@ -165,6 +167,25 @@ def test_paths_that_are_no_files(tmp_path: Path) -> None:
     assert message(absent) == f"'{absent}' does not exist; give the Python file of a candidate"
     assert message(tmp_path) == f"'{tmp_path}' is a folder; accepted is one Python file"
     assert message(Path("/dev/zero")) == "'/dev/zero' is not a plain file; accepted is one Python file"
+    os.mkfifo(fifo := tmp_path / "fifo.py")
+    assert message(fifo) == f"'{fifo}' is not a plain file; accepted is one Python file"
+    (loop := tmp_path / "loop").symlink_to(loop)
+    assert message(loop / "a.py") == f"'{loop}/a.py' cannot be read: Too many levels of symbolic links"
+    assert message(Path("a" * 100_000)) == f"'{'a' * 256}...' cannot be read: File name too long"
+    assert message(Path("a\0b.py")) == "'a?b.py' cannot be read: embedded null byte"
+    assert message(Path("\ud800.py")).startswith("'?.py' cannot be read: 'utf-8' codec can't encode character")
+    assert message(Path("/dev/null/a.py")) == "'/dev/null/a.py' cannot be read: Not a directory"
+
+
+def test_a_file_in_a_folder_that_may_not_be_entered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path, _: int) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "open", refused)
+    monkeypatch.setattr(os, "stat", refused)
+    with pytest.raises(UsageError) as caught:
+        check_candidate(Path("closed/a.py"), AIPERF)
+    assert str(caught.value) == "'closed/a.py' cannot be read: Permission denied"
 
 
 def test_an_unknown_format() -> None:
