@@ -268,8 +268,9 @@ def test_one_implementation_chosen_by_name_beside_an_author_s_tests(acme):
     assert done.returncode == 0
 
 
-def test_a_target_that_is_not_there(acme):
-    done, _ = run(acme, "--aiperf=acme.duble")
+@pytest.mark.parametrize("workers", [(), ("-n", "2"), ("-n", "0")])
+def test_a_target_that_is_not_there(acme, workers):
+    done, _ = run(acme, "--aiperf=acme.duble", *workers)
     message = "--aiperf: 'acme.duble' is not a target. Did you mean 'acme.double'?"
     assert (done.returncode, done.stderr) == (4, f"ERROR: {message}\n\n")
 

@@ -83,22 +83,21 @@ class Conformance:
     """Makes the items, and holds the fork server that they share."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.pattern = str(config.getoption("--aiperf"))
+        from aiperf_core.errors import UsageError
+        from aiperf_core.plugins import load_plugins
+
+        # Before the collection: pytest-xdist's workers collect, and their errors are lost.
+        try:
+            self.selections = load_plugins().select([str(config.getoption("--aiperf"))])
+        except UsageError as error:
+            raise pytest.UsageError(f"--aiperf: {error}") from None
         self.strict = bool(config.getini("aiperf_strict"))
         self._measuring: Measuring | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Add the items, before `-k` and `-m` choose among them."""
-        from aiperf_core.errors import UsageError
-        from aiperf_core.plugins import load_plugins
-
-        plugins = load_plugins()
-        try:
-            selections = plugins.select([self.pattern])
-        except UsageError as error:
-            raise pytest.UsageError(f"--aiperf: {error}") from None
-        for selection in selections:
+        for selection in self.selections:
             for device in selection.target.devices:
                 name = f"{selection.target.name}[{device}]"
                 facts = {"conformance": self, "selection": selection, "device": device}
