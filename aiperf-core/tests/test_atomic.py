@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +48,14 @@ def test_a_link_is_replaced_and_not_followed(tmp_path):
     assert secret.read_bytes() == b"mine"
     assert not link.is_symlink()
     assert link.read_bytes() == b"new"
+
+
+def test_a_device_is_written_and_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "replace", lambda *_: pytest.fail("a device would be gone"))
+    atomic.write(Path("/dev/null"), b"one")
+    (tmp_path / "devices").symlink_to("/dev")
+    with pytest.raises(OSError, match="No space left on device"):
+        atomic.write(tmp_path / "devices/full", b"one")
 
 
 def test_the_usual_permissions(tmp_path):

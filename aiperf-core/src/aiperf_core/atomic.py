@@ -11,7 +11,13 @@ def write(path: Path, data: bytes) -> None:
 
     The bytes go to a hidden file in the same folder (a rename is atomic only within a file system), reach the disk, and
     are then renamed. A symbolic link at `path` is replaced, never followed. Raises OSError, leaving nothing behind.
+
+    A device in `/dev` takes the bytes itself: a file in its place would break the machine.
     """
+    if path.parent.resolve() == Path("/dev"):
+        with open(os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), "wb") as device:
+            device.write(data)
+        return
     temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
