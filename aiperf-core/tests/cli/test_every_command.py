@@ -3,6 +3,7 @@
 import fcntl
 import inspect
 import itertools
+import json
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +290,79 @@ def test_a_message_breaks_between_words(tmp_path: Path) -> None:
     assert len(lines) > 1
     assert max(map(len, lines)) <= 40
     assert " ".join(lines).startswith("aiperf: 'no_such_target' is not a target")
+
+
+# Each prints its exit code on standard error, where that is open.
+STREAMS = {
+    "$P $A list >&-; echo $? >&2": "0\n",
+    "$P $A list <&- >&- 2>&-; echo $? >&2": "0\n",
+    "$P $A list > /dev/full; echo $? >&2": "aiperf: standard output cannot be written: No space left on device\n74\n",
+    "$P $A list --json > /dev/full; echo $? >&2": (
+        "aiperf: standard output cannot be written: No space left on device\n74\n"
+    ),
+    "$P $A list > /dev/full 2>&1; echo $? >&2": "74\n",
+    "$P $A --help > /dev/full 2> /dev/full; echo $? >&2": "74\n",
+    "$P $A run no_such > /dev/full 2>&1; echo $? >&2": "2\n",
+}
+
+
+@pytest.mark.parametrize("script", STREAMS)
+def test_streams_that_cannot_be_written(script: str) -> None:
+    environment = {**os.environ, "P": sys.executable, "A": "-m aiperf_core"}
+    done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True)
+    assert done.stderr == STREAMS[script]
+
+
+def test_output_to_a_terminal_that_is_gone() -> None:
+    ours, theirs = os.openpty()
+    os.close(ours)
+    done = subprocess.run(
+        [sys.executable, "-m", "aiperf_core", "list"], stdout=theirs, stderr=subprocess.PIPE, text=True
+    )
+    os.close(theirs)
+    message = "aiperf: standard output cannot be written: Input/output error\n"
+    assert (done.returncode, done.stderr) == (74, message)
+
+
+def test_output_to_a_pipe_that_does_not_block() -> None:
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writing, False)
+    process = subprocess.Popen([sys.executable, "-m", "aiperf_core", "list", "--json"], stdout=writing)
+    os.close(writing)
+    with open(reading) as file:
+        time.sleep(1)
+        assert json.load(file)
+    assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize("redirect", ["> /dev/full", ">&- 2>&-", "2>&1 > /dev/full | head -1"])
+def test_a_run_ends_whole_where_its_output_cannot_be_written(redirect: str, tmp_path: Path) -> None:
+    command = (
+        f"{sys.executable} -m aiperf_core run practice.softmax --size smoke --budget 0.1 --device cpu --out bundle"
+    )
+    subprocess.run(["sh", "-c", f"{command} {redirect}"], cwd=tmp_path, capture_output=True, timeout=200)
+    done = started("recheck", str(tmp_path / "bundle"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads((tmp_path / "bundle/manifest.json").read_text())["complete"] is True
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "new LONG",
+        "new aiperf-x -o LONG",
+        "judge --serve LONG --target practice.softmax",
+        "schema -o LONG",
+        "explain LONG",
+    ],
+)
+def test_a_name_that_is_too_long_is_one_line(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(SHELL, command.replace("LONG", "a" * 300).split())
+    assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
+    assert "File name too long" in result.stderr
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("command", ["list", "tags", "plugins", "validity", "--help", "ch01 --help"])

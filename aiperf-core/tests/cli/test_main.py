@@ -184,10 +184,12 @@ def test_a_closed_pipe_is_quiet(command):
 # A plain print is written when Python ends, which is too late for an error to be handled.
 PRINTS = """
 import click
+from aiperf_core.cli import output
 from aiperf_core.cli.main import Shell
 from aiperf_core.commands import Command
 from aiperf_core.plugins import Installed, Plugins
 tea = Command("tea", "Make tea.", lambda: click.Command("tea", callback=lambda: print("tea")))
+output.hold_streams()
 Shell(Plugins(commands={"tea": Installed(tea, "aiperf-acme", "0.3")})).main(["tea"])
 """
 

@@ -1,19 +1,20 @@
 """The command `aiperf`. Its subcommands come from plugins, and are imported when they are called."""
 
+import errno
 import os
 import platform
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiperf_core.cli import output
 from aiperf_core.commands import SECTIONS
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
-from aiperf_core.names import words
+from aiperf_core.names import path_words, words
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.targets import nearest
 from aiperf_core.version import __version__
@@ -23,21 +24,8 @@ if TYPE_CHECKING:
 
 # The exit code of a program that Ctrl-C ended: 128 + SIGINT.
 INTERRUPTED = 130
-# The exit code of a program that writes to a closed pipe: 128 + SIGPIPE.
-PIPE_CLOSED = 141
-
-
-class _PipeClosedError(Exception):
-    """The output goes to a closed pipe."""
-
-
-@contextmanager
-def _pipe_closed() -> Iterator[None]:
-    """Keep a closed pipe from click, which would exit with 1."""
-    try:
-        yield
-    except BrokenPipeError as error:
-        raise _PipeClosedError from error
+# What is wrong with a path itself, wherever a command meets it first.
+_OF_A_PATH = {errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EROFS}
 
 
 class Shell(click.Group):
@@ -125,16 +113,6 @@ class Shell(click.Group):
     def _summaries(self) -> list[tuple[str, str]]:
         return [(name, installed.record.summary) for name, installed in self.plugins.commands.items()]
 
-    def make_context(self, *arguments: Any, **values: Any) -> click.Context:
-        """Parse the command line, of which `--help` already prints."""
-        with _pipe_closed():
-            return super().make_context(*arguments, **values)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the subcommand."""
-        with _pipe_closed():
-            return super().invoke(ctx)
-
     def main(  # type: ignore[override]  # click writes the same as overloads
         self, args: Sequence[str] | None = None, *, standalone_mode: bool = True, **extra: Any
     ) -> Any:
@@ -143,7 +121,6 @@ class Shell(click.Group):
             return super().main(args, standalone_mode=False, **extra)
         try:
             returned = super().main(args, standalone_mode=False, **extra)
-            sys.stdout.flush()
             code = returned if isinstance(returned, int) else ExitCode.OK
         except click.exceptions.NoArgsIsHelpError as no_arguments:
             # A group without a subcommand shows its help, as aiperf itself does.
@@ -151,15 +128,18 @@ class Shell(click.Group):
             code = ExitCode.OK
         except (AiperfError, click.ClickException, click.Abort, KeyboardInterrupt) as error:
             code = _report(error)
-        except (_PipeClosedError, BrokenPipeError):
-            # The reader closed the pipe, as in `aiperf list | head -1`. Python would report that again on exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = PIPE_CLOSED
-        sys.exit(int(code))
+        except OSError as error:
+            if error.errno not in _OF_A_PATH or not isinstance(error.filename, str):
+                raise
+            code = _report(UsageError(f"'{path_words(error.filename)}' cannot be used: {error.strerror}."))
+        except output.OutputLostError:
+            code = ExitCode.OK
+        sys.exit(output.final_code(int(code)))
 
 
 def main() -> None:
     """Entry point of the console scripts and of `python -m aiperf_core`."""
+    output.hold_streams()
     called_as = os.path.basename(sys.argv[0])
     try:
         shell = Shell(load_plugins(without=_deadly_plugins()))

@@ -7,6 +7,7 @@ import secrets
 import shutil
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
+from shlex import quote
 from string import Template
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from attrs import frozen
 from aiperf_core.cli.new_target import add_target
 from aiperf_core.distributions import SetAside
 from aiperf_core.errors import UsageError
+from aiperf_core.names import words
 from aiperf_core.plugins import LoadedPlugin, Plugins
 from aiperf_core.targets import is_group
 from aiperf_core.version import __version__
@@ -76,9 +78,9 @@ def new(plugins: Plugins, distribution: str | None, kind: str, out: Path | None,
     _check_free(plugins, names, kind)
     folder = out or Path(distribution)
     _write(folder, _rendered(names, kind))
-    click.echo(f"'{folder}' holds the package '{names.distribution}'. Try it:\n")
+    click.echo(f"'{words(str(folder))}' holds the package '{names.distribution}'. Try it:\n")
     for line in (
-        f"cd {folder}",
+        f"cd {quote(words(str(folder)))}",
         'pip install -e ".[test]"',
         f"aiperf run {names.group}",
         f"pytest --aiperf={names.group}",
@@ -130,7 +132,7 @@ def _check_free(plugins: Plugins, names: Names, kind: str) -> None:
 
 def _rendered(names: Names, kind: str) -> dict[PurePosixPath, str]:
     """The text of each file of the package, by its path in the package."""
-    words = {
+    values = {
         "distribution": names.distribution,
         "package": names.package,
         "group": names.group,
@@ -142,7 +144,7 @@ def _rendered(names: Names, kind: str) -> dict[PurePosixPath, str]:
         for path, source in _sources(folder, PurePosixPath()):
             # Templates end in `.in`, so that no tool takes them for Python or TOML.
             target = PurePosixPath(*(_named(part, names) for part in path.parts)).with_suffix("")
-            texts[target] = Template(source.read_text("utf-8")).substitute(words)
+            texts[target] = Template(source.read_text("utf-8")).substitute(values)
     return texts
 
 
@@ -163,12 +165,12 @@ def _sources(folder: "Traversable", path: PurePosixPath) -> "list[tuple[PurePosi
 
 def _write(folder: Path, texts: dict[PurePosixPath, str]) -> None:
     """Write all files to a new folder, or nothing. Raises `UsageError` if it exists or cannot be created."""
-    if folder.exists() or folder.is_symlink():
-        raise UsageError(f"'{folder}' already exists, and is not overwritten. Choose another folder: --out FOLDER")
-    if not folder.parent.is_dir():
-        raise UsageError(f"'{folder.parent}' is not a folder. Create it first.")
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
+    temporary = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.tmp"
     try:
+        if folder.exists() or folder.is_symlink():
+            raise UsageError(f"'{folder}' already exists, and is not overwritten. Choose another folder: --out FOLDER")
+        if not folder.parent.is_dir():
+            raise UsageError(f"'{folder.parent}' is not a folder. Create it first.")
         for path, text in texts.items():
             file = temporary / path
             file.parent.mkdir(parents=True, exist_ok=True)

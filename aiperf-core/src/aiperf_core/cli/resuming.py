@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aiperf_core.cli import output
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.names import printable
 from aiperf_core.plugins import Plugins
@@ -61,6 +62,8 @@ def execute(
     elif run.results and (not swept or rows is not None):
         print_end(screen, run.results, rows, path)
     print_resume_hint(run)
+    if path is not None and output.failure():
+        click.echo(f"The results are in '{path}'. Print them: aiperf show BUNDLE", err=True)
     return code
 
 

@@ -14,6 +14,7 @@ import click
 from attrs import define, field, frozen
 from rich.text import Text
 
+from aiperf_core.cli import output
 from aiperf_core.cli.resuming import INTERRUPTED, print_resume_hint, run_to_end
 from aiperf_core.cli.run_view import RunView, print_compact, print_result, print_where
 from aiperf_core.cli.screen import Screen
@@ -107,6 +108,7 @@ class Watch:
             while True:
                 before = self.files.state()
                 self._once()
+                output.check()
                 self._say(Text(f"watching {words(self.name)}; Ctrl-C ends", "dim"))
                 self.between()
                 changed = self.files.wait(before)
@@ -187,9 +189,15 @@ def _at_present() -> Text:
 @contextmanager
 def _turn(say: Callable[[Text], None]) -> Iterator[None]:
     """Wait until no other watcher on this machine measures: two at once would disturb each other."""
-    folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "watch.lock").open("a") as file:
+    path = cache_folder() / "watch.lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.open("a")
+    except OSError as error:
+        raise AiperfError(
+            f"'{path}' cannot be opened: {error.strerror}. Set AIPERF_CACHE_DIR to a writable folder."
+        ) from None
+    with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
