@@ -300,8 +300,8 @@ class ForkServer:
             while "spawned" not in (reply := self._control.receive(START_TIMEOUT_S)):
                 self._note_exit(reply)
         theirs.close()
-        # A judge sends the memory that it made. Of no other process is a descriptor accepted.
-        most_fds = MAX_FDS if role == "judge" else 0
+        # A judge sends the memory that it made, and a linter judges. Of no other process is a descriptor accepted.
+        most_fds = MAX_FDS if role in ("judge", "linter") else 0
         child = Child(name, int(reply["spawned"]), ours, log, self, most_fds=most_fds)
         self._children = [one for one in self._children if not one.ended] + [child]
         return child
