@@ -282,8 +282,8 @@ def test_a_run_that_goes_on_is_left_out(url, engine, runs):
 
 @pytest.mark.parametrize(
     ("labels", "problem"),
-    [({"a": "x\0y"}, "value has a NUL character"), ({"a": "\ud800"}, "value is no valid text")],
-    ids=["NUL", "surrogate"],
+    [({"a": "x\0y"}, "value has a NUL character")],
+    ids=["NUL"],
 )
 def test_values_that_an_engine_cannot_hold_are_refused(url, tmp_path, labels, problem):
     path = written(tmp_path / "odd", labels=labels)

@@ -35,7 +35,7 @@ class Cached:
 
 
 def cached(shape: ModelShape, layers: int | None = None) -> Cached:
-    """What a model of this shape keeps; with `layers`, so many consecutive layers at most."""
+    """What a model of this shape keeps; with `layers`, at most that number of consecutive layers."""
     size = layers or shape.layers
     latent, recurrent = shape.latent, shape.recurrent
     return Cached(

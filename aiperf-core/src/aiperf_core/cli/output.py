@@ -24,7 +24,7 @@ class OutputLostError(Exception):
 
 
 class _Stream(io.FileIO):
-    """A descriptor to write to. The first error is kept, and what comes after it is dropped."""
+    """A descriptor to write to. The first error is kept, and later output is dropped."""
 
     failure: OSError | None = None
 

@@ -198,7 +198,7 @@ def _check_names(path: Path, method: _Function, input_names: Collection[str]) ->
 
 
 def _check_positions(path: Path, method: _Function, names: Sequence[str], calling: str, *, bound: bool) -> None:
-    """Check that a method (`bound`) or function takes so many arguments by position."""
+    """Check that a method (`bound`) or function takes that number of arguments by position."""
     if method.decorator_list:
         return
     given, where = method.args, f"'{path}', line {method.lineno}: {method.name}"

@@ -263,7 +263,9 @@ def test_attributes_of_files_stay(owned: Confine, tmp_path: Path, request: pytes
     path.write_text("x")
     path.chmod(0o606)
     os.setxattr(path, "user.kept", b"x")
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder == Path(tempfile.gettempdir()):
+            break
         folder.chmod(0o711)
     if request.node.callspec.params["owned"] == "plain user":
         os.chown(path, PLAIN_USER, PLAIN_USER)
