@@ -277,6 +277,13 @@ def test_a_variant_that_other_work_may_have_slowed_is_left_open_too() -> None:
     assert under_load(noisy(0.015), noisy(0.010), interrupted=6, ours=True).verdict is Verdict.SLOWER
 
 
+def test_without_the_guard_of_conditions_every_sample_counts() -> None:
+    sides = [implementation(*one, place, 2) for place, one in enumerate([BASELINE, ("other", "variant", noisy(0.010))])]
+    sides[0] = evolve(sides[0], samples=evolve(sides[0].samples, involuntary_switches=[1] * PASSES))
+    assert judged(sides)[1].verdict is Verdict.INCONCLUSIVE
+    assert judged(sides, judging=Judging(off=["conditions"]))[1].verdict is Verdict.FASTER
+
+
 def test_a_device_s_own_time_waits_for_no_processor() -> None:
     assert under_load(noisy(0.010), late(0.010, 9), interrupted=PASSES, clock="device").verdict is Verdict.FASTER
 

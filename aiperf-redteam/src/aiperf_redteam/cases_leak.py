@@ -15,6 +15,7 @@ def candidate(
     held_by: tuple[str, ...],
     needs: tuple[str, ...] = (),
     gains: str = "word",
+    other_guards: tuple[str, ...] = (),
 ) -> Iterator[Case]:
     """An attack and its look-alike, judged as untrusted code."""
     for name in (attack, look_alike):
@@ -27,6 +28,7 @@ def candidate(
             needs=needs if name == attack else (),
             candidate=True,
             held_by=held_by,
+            other_guards=other_guards,
         )
 
 

@@ -53,6 +53,7 @@ CASES: tuple[Case, ...] = (
         held_by=("signals", "system_calls"),
         needs=("processors>=2",),
         gains="verdict",
+        other_guards=("conditions",),  # the baseline loses its processor in each sample
     ),
     Case(
         issue="tamper.harness_processes",

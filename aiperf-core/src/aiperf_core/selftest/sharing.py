@@ -77,7 +77,7 @@ class Sharing:
         """The guards that are switched off in a case's run with its guard `off`, or with it on."""
         guard = self.guards[case.issue]
         if off:
-            return BESIDE | {guard}
+            return BESIDE | {guard, *case.other_guards}
         return frozenset() if case.honest else BESIDE - {guard}
 
     def tiers(self, case: Case) -> tuple[str, ...]:

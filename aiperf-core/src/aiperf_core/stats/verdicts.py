@@ -138,7 +138,7 @@ class Scoring:
 
     def _load(self, one: Standing, said: Verdict) -> str | None:
         """Why other work on the machine may explain a difference by the wall clock; None where it does not."""
-        if self.rules.clock != "wall":
+        if self.rules.clock != "wall" or not self.rules.guards("conditions"):
             return None
         conditions = [side.observed.conditions for side in (self._baseline, one)]
         return explained_by_load(self._side(self._baseline), self._side(one), said, self.rules.floor, conditions)

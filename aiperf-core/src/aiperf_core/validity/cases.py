@@ -23,6 +23,7 @@ class Case:
     alone: whether it disturbs other implementations, so that it shares no run with them.
     candidate: whether it is judged as untrusted code: the file `candidates/IMPLEMENTATION.py` beside the module.
     held_by: the protections of the sandbox that stop the attack; on a machine without them the case is not observable.
+    other_guards: guards that hold the attack too, and are off with the issue's own.
     """
 
     issue: str
@@ -36,6 +37,7 @@ class Case:
     alone: bool = False
     candidate: bool = False
     held_by: tuple[str, ...] = ()
+    other_guards: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)

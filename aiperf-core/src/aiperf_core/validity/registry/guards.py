@@ -173,7 +173,7 @@ GUARDS = (
         name="conditions",
         place="after",
         by="supervisor",
-        does="reads clocks, throttling and the load of others beside every block",
+        does="reads clocks, throttling and the load of others; on a busy machine only undisturbed samples decide",
     ),
     Guard(
         name="versions",
