@@ -5,7 +5,7 @@
     python benchmarks/trust.py --report trust.jsonl [FILE...]
 
 The targets, `trust_targets/slowdown.py` and `threads.py`, have their baseline twice more as variants, and once with a
-known slowdown. `--load` keeps so many processes busy beside the runs; no A/A may then be FASTER or SLOWER. Wanted
+known slowdown. `--load` is the number of busy processes beside the runs; no A/A may then be FASTER or SLOWER. Wanted
 otherwise:
 
 - honest A/A: a comparison of the baseline with itself says FASTER or SLOWER in at most 5 % of at least 200; - power:
@@ -201,7 +201,7 @@ def processor_of(device: str) -> str:
 
 
 def beside(load: int) -> contextlib.AbstractContextManager[None]:
-    """Keep so many processes busy meanwhile."""
+    """Keep `load` processes busy meanwhile."""
     if not load:
         return contextlib.nullcontext()
     from judge_client import other_work

@@ -241,7 +241,7 @@ def test_a_program_that_systemd_does_not_start_is_refused(character):
 
 
 def from_crontab(line):
-    """What the shell gets by crontab(5): `\\%` is `%`, a bare one ends the command."""
+    """Command that the shell gets by crontab(5): `\\%` is `%`, a bare one ends the command."""
     found, escaped = "", False
     for character in line.split(maxsplit=5)[5]:
         assert escaped or character != "%"

@@ -47,7 +47,7 @@ def server(monkeypatch):
 
 
 def sent(port, *pieces, pause_s=0.0):
-    """What the server answers to these pieces, until it ends the connection or is silent for long."""
+    """Return the answer of the server to these pieces, until it ends the connection or is silent for long."""
     with socket.create_connection(("127.0.0.1", port), timeout=10 * PATIENCE_S) as client:
         try:
             for piece in pieces:

@@ -233,7 +233,7 @@ def test_what_the_baseline_does_too_is_no_finding(changed):
 
 
 def faults(beside, alone, kind="minor"):
-    """Evidence beside a baseline with so many page faults after turns of others and after its own."""
+    """Evidence beside a baseline with these numbers of page faults after turns of others and after its own turns."""
     both = [(count, False) for count in beside] + [(count, True) for count in alone]
     seen = [Faults(**{"minor": 0, "major": 0, kind: count}, after_itself=after) for count, after in both]
     return of(census=[REST] * 4, baseline=of(census=[REST] * 4, faults=seen))

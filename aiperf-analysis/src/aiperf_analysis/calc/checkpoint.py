@@ -141,7 +141,7 @@ class _Patterns:
         self._used: set[str] = set()
 
     def fit(self, name: str) -> bool:
-        """Whether any of them names this module or one that holds it."""
+        """Tell whether any of the names covers this module or one that holds it."""
         parts = name.split(".")
         runs = {".".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)}
         used = self._plain & runs | {pattern for pattern, match in self._rules.items() if match(name)}
@@ -149,7 +149,7 @@ class _Patterns:
         return bool(used)
 
     def unused(self) -> list[str]:
-        """Those that fitted no name."""
+        """Names that fitted no module."""
         return sorted((self._plain | set(self._rules)) - self._used)
 
 

@@ -11,7 +11,7 @@ from aiperf_core.errors import UsageError
 
 @frozen(kw_only=True)
 class Cached:
-    """What a model keeps of a sequence.
+    """Cache that a model keeps of a sequence.
 
     layers: layers that keep every token.
     local_layers, window: layers that keep the last `window` tokens.
@@ -35,7 +35,7 @@ class Cached:
 
 
 def cached(shape: ModelShape, layers: int | None = None) -> Cached:
-    """What a model of this shape keeps; with `layers`, at most that number of consecutive layers."""
+    """Cache of a model of this shape; with `layers`, at most that number of consecutive layers."""
     size = layers or shape.layers
     latent, recurrent = shape.latent, shape.recurrent
     return Cached(

@@ -309,7 +309,7 @@ def weight_format_of(shape: ModelShape, dtype: str | None) -> Format:
 
 
 def weight_notes(shape: ModelShape, dtype: str | None, divided: bool = False) -> list[str]:
-    """What an answer says of the format of the weights. divided: whether it divides the model over GPUs."""
+    """Describe the format of the weights in an answer. divided: whether it divides the model over GPUs."""
     notes = list(shape.notes)
     if shape.stored is not None and shape.stored.quantization:
         form = weight_format_of(shape, dtype)

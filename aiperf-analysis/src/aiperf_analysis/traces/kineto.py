@@ -160,7 +160,7 @@ class _Reader:
 
     @property
     def is_mostly_left_out(self) -> bool:
-        """Whether most events were left out."""
+        """Tell whether most events were left out."""
         return 2 * self.left_out > self.events
 
     def take(self, event: Any) -> None:

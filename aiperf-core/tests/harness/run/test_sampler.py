@@ -163,7 +163,7 @@ class Busy(Worker):
     [
         ([1e-2, 8e-3, 9e-3, 5e-5], 4, 16),
         ([1e-2, 8e-3, 5e-5], 3, 16),
-        ([1e-2, *[8e-3] * 20], 9, 1),  # so many more, and no longer
+        ([1e-2, *[8e-3] * 20], 9, 1),  # the limit of further samples is reached
         ([1e-2, 5e-2, 5e-2, 5e-5], 3, 1),  # no load makes a short call so long
     ],
 )
