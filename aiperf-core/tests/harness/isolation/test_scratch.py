@@ -18,7 +18,7 @@ from aiperf_core.harness.isolation.resource_use import disk_use
 from aiperf_core.harness.isolation.scratch import Scratch
 
 MIB = 1 << 20
-# Programs that take disk or memory where no name leads to it, and then wait for a line. Of each 48 MiB.
+# Programs that take disk or memory where no name leads to it, and then wait. Of each 48 MiB, if not told otherwise.
 PRELUDE = """
 import mmap, os, signal, sys
 MIB = 1 << 20
@@ -26,9 +26,9 @@ def wait():
     print("ready", flush=True)
     sys.stdin.read()
     os.killpg(0, signal.SIGKILL)
-def unnamed(open_file):
+def unnamed(open_file, mib=48):
     file = open_file()
-    os.write(file, bytes(48 * MIB))
+    os.write(file, bytes(mib * MIB))
     return file
 def removed():
     file = os.open("removed", os.O_RDWR | os.O_CREAT)
@@ -60,7 +60,7 @@ TAKES = {
 TAKES_NOTHING = {
     "children that share its memory": "kept = b'x' * (24 * MIB)\nfor _ in range(3):\n  os.fork() or wait()",
     "a file in memory with a hole": "os.truncate(os.memfd_create('x'), 1 << 40)",
-    "a file that it closed": "os.close(unnamed(removed))",
+    "a file that it closed": "for _ in range(2): os.close(unnamed(removed, 32))",
     "memory that it gave back": "kept = b'x' * (40 * MIB)\ndel kept\nkept = b'y' * (40 * MIB)",
 }
 SAID = {
