@@ -23,8 +23,6 @@ from aiperf_core.results.models import Sighting, Verdict
 from aiperf_core.validity.policy import always
 
 WARMUP_SAMPLES = 2
-# So many more where none of the counted ones was without other work on the machine: they decide the lengths of blocks.
-MORE_SAMPLES = 8
 # An implementation whose calls take so long is warm after the first two.
 WARMUP_S = 0.1
 # Other work on the machine makes a call of microseconds one of up to RETAKEN_S. Where each sample lost a processor, up
@@ -92,20 +90,27 @@ class Sampler:
                 if index <= 1 or _quickest(one) < WARMUP_S:
                     on_sample(one)
                     self._warm_up_once(one, seed, judged=index == 0, first=index == 0)
+        self._retake_disturbed()
         for one in self.active:
-            self._retake(one)
             if not one.observed.warmup_s:
                 one.pace.calls = 1
             elif not one.pace.calls:
                 self._choose_calls(one)
         self._choose_blocks([one for one in self.active if one.observed.warmup_s])
 
-    def _retake(self, one: Participant) -> None:
-        """Warm up until a sample of short calls has lost no processor, or for `MORE_SAMPLES`."""
-        for _ in range(MORE_SAMPLES if one.observed.warmup_s and self.taker.method.clock == "wall" else 0):
-            if not one.active or not one.pace.disturbed or _quickest(one) > RETAKEN_S:
-                return
-            self._warm_up_once(one, self.taker.seeds.new(), judged=False)
+    def _retake_disturbed(self) -> None:
+        """Warm up until a sample of short calls has lost no processor, or for `MORE_SAMPLES`.
+
+        Not beside calls so long that blocks have one sample in any case.
+        """
+        warm = [one for one in self.active if one.observed.warmup_s]
+        long = (one for one in warm if not one.pace.disturbed or _quickest(one) > RETAKEN_S)
+        if self.taker.method.clock != "wall" or any(2 * _quickest(one) > LONGEST_BLOCK_S for one in long):
+            return
+        for one in warm:
+            for _ in range(MORE_SAMPLES):
+                if one.active and one.pace.disturbed and _quickest(one) <= RETAKEN_S:
+                    self._warm_up_once(one, self.taker.seeds.new(), judged=False)
 
     def _choose_blocks(self, warm: list[Participant]) -> None:
         """Give all implementations blocks of one length, by the shortest and the longest of their samples."""
