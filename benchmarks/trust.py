@@ -8,11 +8,10 @@ The targets, `trust_targets/slowdown.py` and `threads.py`, have their baseline t
 known slowdown. `--load` is the number of busy processes beside the runs; no A/A may then be FASTER or SLOWER. Wanted
 otherwise:
 
-- honest A/A: a comparison of the baseline with itself says FASTER or SLOWER in at most 5 % of at least 200; - power:
-the slowdown (2 % of a kernel of about 100 us on a GPU, 5 % on the CPU) is found in at least 95 % of 100 runs; -
-reproducible: the interval in one run covers the median of the next in at least 90 % of 50 repetitions, of speedups and
-of
-  times. Of intervals that hold the true value 95 times in 100, and no more often, 83 do: both medians vary.
+- honest A/A: a comparison of the baseline with itself says FASTER or SLOWER in at most 5 % of at least 200;
+- power: the slowdown (2 % of a kernel of about 100 us on a GPU, 5 % on the CPU) is found in at least 95 % of 100 runs;
+- reproducible: the interval in one run covers the median of the next in at least 90 % of 50 repetitions, of speedups
+  and of times. Of intervals that hold the true value 95 times in 100, and no more often, 83 do: both medians vary.
 
 The first form makes runs, through the same planner, judge, fresh processes and scoring as `aiperf run`, and appends a
 line a run to a file. Given again, it makes those that are missing. Several processes, each with a GPU of its own, share

@@ -215,6 +215,18 @@ def test_the_samples_that_lost_a_processor_make_no_verdict(sides: tuple[tuple[li
         )
 
 
+def disturbed(
+    ours_s: list[float], theirs_s: list[float], interrupted: int, *, ours: bool = False
+) -> list[Observations]:
+    """Baseline and variant, where the last samples of one side lost a processor."""
+    entries = [("plain", "baseline", theirs_s), ("other", "variant", ours_s)]
+    sides = [implementation(*one, place, 2) for place, one in enumerate(entries)]
+    switches = [0] * (PASSES - interrupted) + [3] * interrupted
+    side = sides[ours]
+    sides[ours] = evolve(side, samples=evolve(side.samples, involuntary_switches=switches))
+    return sides
+
+
 def under_load(
     ours_s: list[float],
     theirs_s: list[float],
@@ -224,12 +236,8 @@ def under_load(
     clock: str = "wall",
     busy: float | None = None,
 ) -> Row:
-    """A variant's row where the last samples of one side lost a processor. `busy`: the load of the whole round."""
-    entries = [("plain", "baseline", theirs_s), ("other", "variant", ours_s)]
-    sides = [implementation(*one, place, 2) for place, one in enumerate(entries)]
-    switches = [0] * (PASSES - interrupted) + [3] * interrupted
-    side = sides[ours]
-    sides[ours] = evolve(side, samples=evolve(side.samples, involuntary_switches=switches))
+    """The variant's row. `busy`: the load of the whole round."""
+    sides = disturbed(ours_s, theirs_s, interrupted, ours=ours)
     if clock == "device":
         sides = [evolve(one, samples=evolve(one.samples, device_s=one.samples.wall_s)) for one in sides]
     if busy is not None:
@@ -241,6 +249,15 @@ def under_load(
 # Other work lengthens the last calls of a side to seven times their length.
 def late(time_s: float, interrupted: int) -> list[float]:
     return [*noisy(time_s)[: PASSES - interrupted], *noisy(0.070)[PASSES - interrupted :]]
+
+
+def test_sampling_until_it_is_decided_asks_the_samples_that_lost_no_processor() -> None:
+    for ours_s, theirs_s, said in (
+        (noisy(0.002), late(0.010, 6), Verdict.INCONCLUSIVE),
+        (noisy(0.010), noisy(0.015), Verdict.FASTER),
+    ):
+        sides = disturbed(ours_s, theirs_s, 6)
+        assert Shown(sides, {"plain", "other"}, Clocks(), "wall", 0).verdicts(0.01) == {"other": said}
 
 
 FEW = "75 % of the samples of plain lost a processor to other work; 3 passes have samples of both sides that lost none, and a verdict needs 6: repeat it on a quiet machine, or give it more time with --budget"

@@ -8,11 +8,13 @@ are new.
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import numpy as np
 from attrs import define, field, frozen
 
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Observations, Verdict
-from aiperf_core.stats.intervals import Blocks, half_width, ratio_interval, unclear_order, verdict
+from aiperf_core.stats.intervals import half_width, ratio_interval, unclear_order, verdict
+from aiperf_core.stats.load import Side, explained_by_load
 from aiperf_core.stats.observations import Clocks
 
 
@@ -62,7 +64,7 @@ class Shown:
         if self.observed[0].name not in self.active:
             return self.observed[0].name, None
         for one, top, own in self._sides():
-            interval = ratio_interval(top, own)
+            interval = ratio_interval(top.blocks, own.blocks)
             if interval is None or half_width(interval) > width:
                 return one.name, interval
         return None
@@ -70,25 +72,31 @@ class Shown:
     def verdicts(self, floor: float) -> dict[str, Verdict]:
         """What the samples allow to say, by active implementation.
 
-        INCONCLUSIVE where there is no interval. Empty without a baseline.
+        INCONCLUSIVE where there is no interval, where chance may explain the difference, and where the samples that
+        lost no processor show another one. Empty without a baseline.
         """
         if self.observed[0].name not in self.active:
             return {}
-        said = {}
-        for one, top, own in self._sides():
-            if one.role != "control":
-                interval = ratio_interval(top, own)
-                by_interval = verdict(interval, floor) if interval else Verdict.INCONCLUSIVE
-                said[one.name] = Verdict.INCONCLUSIVE if unclear_order(top, own, by_interval) else by_interval
-        return said
+        return {one.name: _verdict(top, own, floor) for one, top, own in self._sides() if one.role != "control"}
 
-    def _sides(self) -> Iterator[tuple[Observations, Blocks, Blocks]]:
+    def _sides(self) -> Iterator[tuple[Observations, Side, Side]]:
         """The active implementations, each with the baseline's times and its own."""
-        top = self._blocks(self.observed[0])
+        top = self._side(self.observed[0])
         for one in self.observed[1:]:
             if one.name in self.active:
-                yield one, top, self._blocks(one)
+                yield one, top, self._side(one)
 
-    def _blocks(self, one: Observations) -> Blocks:
+    def _side(self, one: Observations) -> Side:
         blocks = self.clocks.blocks(one.samples, self.clock, len(self.observed))
-        return blocks.only(blocks.rounds == self.round_number)
+        here = blocks.rounds == self.round_number
+        # By the clock of a device no sample needs a processor.
+        lost = Side.of(one.name, blocks, one.samples).lost if self.clock == "wall" else np.zeros_like(here)
+        return Side(one.name, blocks.only(here), lost[here])
+
+
+def _verdict(top: Side, own: Side, floor: float) -> Verdict:
+    interval = ratio_interval(top.blocks, own.blocks)
+    said = verdict(interval, floor) if interval else Verdict.INCONCLUSIVE
+    doubtful = unclear_order(top.blocks, own.blocks, said)
+    # How busy the machine was is known only at the end of the round.
+    return Verdict.INCONCLUSIVE if doubtful or explained_by_load(top, own, said, floor, ()) else said
