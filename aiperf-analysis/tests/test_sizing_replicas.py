@@ -1,4 +1,4 @@
-"""Sizing against real servers. A short version of `benchmarks/sizing_replicas.py`."""
+"""Sizing against real servers. A short version of `benchmarks/sizing_replicas.py`, which measures each demand."""
 
 import itertools
 import runpy
@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.quiet
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks/sizing_replicas.py"
-SECONDS = 10.0
+SECONDS = 8.0
 
 
 def test_the_predicted_replicas_carry_the_demand_and_one_less_does_not(tmp_path, despite_stalls):
@@ -28,5 +28,5 @@ def test_the_predicted_replicas_carry_the_demand_and_one_less_does_not(tmp_path,
         assert found.problem == "", found
 
     measured = despite_stalls(curve)
-    for demand, replicas in [(30, 1), (60, 2), (60, 1), (90, 3), (90, 2)]:
-        despite_stalls(check, measured, demand, replicas)
+    for replicas in (2, 1):
+        despite_stalls(check, measured, 60, replicas)
