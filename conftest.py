@@ -1,6 +1,7 @@
 """For the tests of all packages."""
 
 import fcntl
+import gc
 import os
 import shutil
 import signal
@@ -39,7 +40,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Where nox has byte code kept, keep none from now on: a test may write a module twice within a second."""
+    """Take what was collected out of the garbage collector's work: thousands of tests, which stay to the end.
+
+    Where nox has byte code kept, keep none from now on: a test may write a module twice within a second.
+    """
+    gc.freeze()
     if os.environ.get("PYTHONDONTWRITEBYTECODE") == "":
         os.environ["PYTHONDONTWRITEBYTECODE"], sys.dont_write_bytecode = "1", True
 

@@ -86,7 +86,7 @@ def served(here):
 
 def test_a_message_that_ends_after_the_last_event_keeps_its_connection_and_adds_no_time(served):
     listener = Listener()
-    found = served(listener, 4.0)
+    found = served(listener, 1.0)
     assert len(found) >= 2
     assert (listener.connections, listener.resets) == (1, 0)
     # The next request waits for the end of the message, and no figure has that wait.
@@ -97,5 +97,5 @@ def test_a_message_that_ends_after_the_last_event_keeps_its_connection_and_adds_
 @pytest.mark.parametrize("after", [b":", b"x" * client.MOST_AFTER])
 def test_a_message_that_does_not_end_loses_its_connection_and_no_request(served, after):
     listener = Listener(after)
-    found = served(listener, 4.0)
+    found = served(listener, 2.0)
     assert listener.connections == len(found) >= 2

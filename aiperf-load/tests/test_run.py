@@ -27,6 +27,7 @@ def test_a_load_is_sealed_rechecked_and_shown(aiperf, loaded):
     (point,) = json.loads(done.out)["points"]
     assert point["outcomes"] == {"OK": point["requests"]}, done.err
     assert point["goodput_share"]["value"] == 1.0
+    assert "stalled" not in " ".join(point["reasons"])
     assert aiperf("recheck", out).code == 0
     assert "load/server" in aiperf("show", out).out
     written = json.loads((out / "load/server.json").read_text())["payload"]

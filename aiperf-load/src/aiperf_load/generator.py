@@ -151,13 +151,11 @@ class Generator:
 def _no_collections() -> Iterator[None]:
     """Without the collector of cyclic garbage, whose pauses would make requests late."""
     gc.collect()
-    gc.freeze()
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
-        gc.unfreeze()
 
 
 def soon(spec: LoadSpec, requests: int) -> float:
