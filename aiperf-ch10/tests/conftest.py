@@ -5,6 +5,7 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +16,29 @@ import aiperf_ch10
 
 KERNELS = Path(aiperf_ch10.__file__).parent / "kernels"
 EMULATOR = Path(__file__).parent / "emulator"
+LIBRARY = "kernels.so"
 # Hidden symbols: each library has variables of its own, also beside another of these libraries.
-FLAGS = ("-x", "c++", "-std=c++17", "-O1", "-w", "-fno-strict-aliasing", "-fvisibility=hidden", "-pthread")
+FLAGS = ("-x", "c++", "-std=c++17", "-O1", "-w", "-fno-strict-aliasing", "-fvisibility=hidden", "-pthread",
+         "-U_FORTIFY_SOURCE")  # it takes a jump to another stack for an error
 
 
 class Emulated:
     """A file of kernels as a library of the host."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, library: Path) -> None:
+        self.library = ctypes.CDLL(str(library))
+
+    @staticmethod
+    def compile(name: str, folder: Path) -> None:
+        """Make the library in a folder."""
         # Dynamic shared memory is declared `extern`; here it is defined.
         text = (KERNELS / name).read_text().replace("extern __shared__", "__shared__").replace("[];", "[1 << 17];")
-        source, library = folder / name, folder / f"{name}.so"
+        source = folder / name
         source.write_text(text)
         folders = (f"-I{EMULATOR}", f"-I{KERNELS}")
         command = ["g++", *FLAGS, "-shared", "-fPIC", "-include", "cuda_on_host.h", *folders]
-        run = subprocess.run([*command, str(source), "-o", str(library)], capture_output=True, text=True, check=False)
+        run = subprocess.run([*command, str(source), "-o", str(folder / LIBRARY)], capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stderr[:3000]
-        self.library = ctypes.CDLL(str(library))
 
     def launch(self, name: str, *args: Any, grid: tuple[int, int], threads: int, **how: int) -> None:
         """Launch, and demand that every wait ends. `how` has cluster, eager, at_once and seed."""
@@ -55,9 +62,9 @@ class Emulated:
         return ctypes.addressof(value) if isinstance(value, ctypes.Array) else int(value)
 
 
-@pytest.fixture
-def emulated(tmp_path: Path) -> Callable[[str], Emulated]:
-    """Compile a file of kernels by name. Skips where there is no g++."""
+@pytest.fixture(scope="session")
+def emulated(once: Callable[[str, Callable[[Path], object]], Path]) -> Callable[[str], Emulated]:
+    """Compile a file of kernels by name, once for all tests. Skips where there is no g++."""
     if shutil.which("g++") is None:
         pytest.skip("needs g++")
-    return lambda name: Emulated(name, tmp_path)
+    return lambda name: Emulated(once(f"emulated-{name}", partial(Emulated.compile, name)) / LIBRARY)

@@ -5,6 +5,7 @@
 // missing wait gives wrong answers in one of the two. A wait that never ends is an error.
 #pragma once
 #include <math.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
@@ -50,10 +51,11 @@ struct Meeting {
   void* slots[512];
 };
 struct Fiber {
-  ucontext_t context;
+  ucontext_t context;  // where it begins
+  jmp_buf at;          // where it goes on, and `Block::at` the scheduler: a jump needs no call of the kernel
   std::unique_ptr<char[]> stack;
   int id = 0;
-  bool done = false;
+  bool begun = false, done = false;
   std::function<bool()> ready;
   std::vector<std::vector<std::function<void()>>> groups{1}, products{1};  // not yet done: cp.async, wgmma
 };
@@ -70,7 +72,7 @@ struct Cluster {
   }
 };
 struct Block {
-  ucontext_t scheduler;
+  jmp_buf at;
   std::vector<Fiber> fibers;
   std::vector<std::function<void()>> engine;  // what the copy engine has not yet done
   Meeting all, warps[32], warpgroups[8];
@@ -82,11 +84,13 @@ inline thread_local Block* block;
 inline thread_local Fiber* fiber;
 inline thread_local char tls_base;
 
+inline void leave() {
+  if (!_setjmp(fiber->at)) _longjmp(block->at, 1);
+}
 inline void wait_until(std::function<bool()> ready) {
   if (ready()) return;
   fiber->ready = ready;
-  Fiber* self = fiber;
-  swapcontext(&self->context, &block->scheduler);
+  leave();
 }
 template <typename F>
 void meet(Meeting& m, int size, int slot, void* mine, F work) {
@@ -284,8 +288,13 @@ inline void enter() {
   job.kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
   if (fiber->groups.size() > 1 && eager == false) run_pending(fiber->groups, 0);
   fiber->done = true;
-  Fiber* self = fiber;
-  swapcontext(&self->context, &block->scheduler);
+  leave();
+}
+inline void resume(Fiber& f) {
+  if (_setjmp(block->at)) return;
+  if (f.begun) _longjmp(f.at, 1);
+  f.begun = true;
+  setcontext(&f.context);
 }
 inline void run_block(Job which, int number, int rank, Cluster* cluster, unsigned seed) {
   Block here;
@@ -312,7 +321,7 @@ inline void run_block(Job which, int number, int rank, Cluster* cluster, unsigne
         Fiber& f = here.fibers[(w + first) % warps * 32 + l];
         if (f.done || (f.ready && !f.ready())) continue;
         f.ready = nullptr, fiber = &f, threadIdx = {(unsigned)f.id, 0, 0}, moved = true;
-        swapcontext(&here.scheduler, &f.context);
+        resume(f);
         left -= f.done;
       }
     if (!here.engine.empty() && (!moved || here.random() % 4 == 0)) {
