@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -82,14 +83,14 @@ def real_bundles(
     plugins: Plugins,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """A folder of three bundles of two small targets, measured on this machine."""
+    """A folder of two bundles of a small target, measured on this machine."""
 
     def measure(folder: Path) -> None:
-        selections = plugins.select(("practice.softmax", "practice.sum_rows"))
-        options = Options(device="cpu", size="smoke", budget_s=0.2)
+        selections = plugins.select(("practice.sum_rows",))
+        options = Options(device="cpu", size="smoke", budget_s=0.05)
         logs = tmp_path_factory.mktemp("logs")
         with ForkServer() as server, Planner(options, logs, server=server) as planner:
-            for name in ("first", "second", "third"):
+            for name in ("first", "second"):
                 request, new = ResolvedRequest(selections, options), NewBundle(name=name, out=folder / name)
                 run = BundleRun(server, plugins, request, new, Silent(), warm=planner)
                 run.execute()
@@ -196,9 +197,10 @@ def made(tmp_path: Path) -> Maker:
     return Maker(tmp_path / "runs")
 
 
-@pytest.fixture
-def example_runs(made: Maker) -> Path:
-    """A folder with a bundle of the core's example records, and one of a result with all figures."""
+@pytest.fixture(scope="session")
+def unchanged_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a bundle of the core's example records, and one of a result with all figures. To be read only."""
+    made = Maker(tmp_path_factory.mktemp("example") / "runs")
     result = made.result(
         {"plain": 2e-3, "tiled": 1.5e-3, "packed": 2.4e-3},
         target="ch09.matmul",
@@ -210,6 +212,12 @@ def example_runs(made: Maker) -> Path:
     made.bundle("example")
     made.bundle("whole", result, created="2026-11-22T10:00:00+00:00", skipped=[])
     return made.folder
+
+
+@pytest.fixture
+def example_runs(unchanged_runs: Path, made: Maker) -> Path:
+    """A copy of these bundles for one test, in the folder of `made`."""
+    return shutil.copytree(unchanged_runs, made.folder, dirs_exist_ok=True)
 
 
 @pytest.fixture(scope="session")

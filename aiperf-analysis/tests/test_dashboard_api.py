@@ -212,7 +212,8 @@ def test_the_document_is_valid_and_has_every_route(client):
     assert "file" not in {one["name"] for one in targets}
 
 
-def test_requests_made_from_the_document(folder, plugins, monkeypatch):
+@pytest.mark.parametrize("examples", [3, pytest.param(20, marks=pytest.mark.long)])
+def test_requests_made_from_the_document(folder, plugins, monkeypatch, examples):
     """Every route gets made-up requests; each answer is one that the document tells."""
     monkeypatch.setattr("aiperf_analysis.dashboard.site.RESULTS", 4)
     client = client_of(folder, plugins, hosts=("testserver",), add_token="secret")
@@ -224,7 +225,7 @@ def test_requests_made_from_the_document(folder, plugins, monkeypatch):
     for operation in operations:
 
         @given(case=operation.as_strategy())
-        @settings(max_examples=6, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
+        @settings(max_examples=examples, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
                   suppress_health_check=list(HealthCheck))  # fmt: skip
         def one(case):
             case.call_and_validate(headers=headers, checks=CHECKS)

@@ -27,21 +27,30 @@ NEWEST = datetime(2026, 11, 23, tzinfo=UTC)
 client_of, crawled, links = SITE["client_of"], SITE["crawled"], SITE["links"]
 
 
-@pytest.fixture
-def folder(example_runs):
-    """Bundles with all figures, and a history whose newest runs are slower."""
+@pytest.fixture(scope="module")
+def unchanged(unchanged_runs, tmp_path_factory):
+    """Bundles with all figures, and a history whose newest runs are slower. To be read only."""
+    runs = shutil.copytree(unchanged_runs, tmp_path_factory.mktemp("pages") / "runs")
     usual = next(row.time_s.value for row in example.rows() if row.name == "coalesced")
     for number in range(12):
         time_s = usual if number < 9 else 1.3 * usual
-        HISTORY["run"](example_runs, number, time_s, created=NEWEST + timedelta(hours=number))
-    return example_runs
+        HISTORY["run"](runs, number, time_s, created=NEWEST + timedelta(hours=number))
+    return runs
 
 
 @pytest.fixture
-def client(folder, plugins, tmp_path, monkeypatch):
-    # No runs of other tests: they end meanwhile, and their results lie elsewhere.
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
-    return client_of(folder, plugins)
+def folder(unchanged, made):
+    """A copy of these bundles for one test, in the folder of `made`."""
+    return shutil.copytree(unchanged, made.folder)
+
+
+@pytest.fixture(scope="module")
+def client(unchanged, plugins, tmp_path_factory):
+    """A client of the bundles that no test changes."""
+    with pytest.MonkeyPatch.context() as patch:
+        # No runs of other tests: they end meanwhile, and their results lie elsewhere.
+        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+        yield client_of(unchanged, plugins)
 
 
 def address_of(client, name):
@@ -79,11 +88,11 @@ def test_pages_say_their_question_the_command_and_the_addresses_of_their_data(cl
             assert f"aiperf analyze {page.analysis} --in " in answer.text
 
 
-def test_the_filters_of_an_address_are_those_of_the_command(client, folder):
+def test_the_filters_of_an_address_are_those_of_the_command(client, unchanged):
     answer = client.get("/pareto?target=ch09.*&objective=time,energy&class=nvidia-*&across=true&device=")
     assert answer.status_code == 200
     assert (
-        f"aiperf analyze pareto --in {folder} --target &#39;ch09.*&#39; --class &#39;nvidia-*&#39; "
+        f"aiperf analyze pareto --in {unchanged} --target &#39;ch09.*&#39; --class &#39;nvidia-*&#39; "
         "--objective time,energy --across</pre>" in answer.text
     )
     assert 'value="time,energy"' in answer.text
@@ -154,7 +163,7 @@ def test_what_got_worse_is_on_the_first_page(client):
     assert "What got worse" in answer.text
 
 
-def test_a_comparison_says_what_differs_first(client, folder):
+def test_a_comparison_says_what_differs_first(client):
     runs = [one["cells"]["id"] for one in client.get("/api/v1/bundles").json()["tables"][0]["records"]]
     whole = client.get("/api/v1/bundles?target=ch09.*").json()["tables"][0]["records"][0]["cells"]["id"]
     answer = client.get(f"/compare?a={whole}&b={runs[0]}")
@@ -168,14 +177,14 @@ def test_a_comparison_says_what_differs_first(client, folder):
     assert "the same" in same.text
 
 
-def test_a_recheck_needs_the_cookie_and_changes_nothing(client, folder):
+def test_a_recheck_needs_the_cookie_and_changes_nothing(client, unchanged):
     run = next(one for one in links(client.get("/runs").text) if one.startswith("/run/"))
-    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in unchanged.rglob("*") if path.is_file()}
     answer = client.post(f"{run}/recheck", headers={"origin": SITE["HOST"]})
     assert answer.status_code == 200
     assert re.search("It holds|It does not hold", answer.text)
     assert {
-        path: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.rglob("*") if path.is_file()
+        path: (path.stat().st_mtime_ns, path.read_bytes()) for path in unchanged.rglob("*") if path.is_file()
     } == before
     assert client.get(f"{run}/recheck").status_code == 405
 
@@ -255,25 +264,26 @@ def test_a_bundle_is_read_once(folder, plugins, monkeypatch):
     assert len(read) == len(set(read)) == 14
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        lambda bundle: (bundle / MANIFEST).write_text("{"),
-        lambda bundle: (bundle / MANIFEST).write_bytes(b"\xff\xfe" * 50),
-        lambda bundle: (bundle / MANIFEST).write_text("[" * 100_000),
-        lambda bundle: (bundle / MANIFEST).write_text(json.dumps({"schema_version": 99})),
-        lambda bundle: next((bundle / "targets").glob("*.json")).write_text('{"rows": 1e999}'),
-        lambda bundle: next((bundle / "targets").glob("*.json")).unlink(),
-        lambda bundle: shutil.rmtree(bundle / "targets"),
-        lambda bundle: next((bundle / "targets").glob("*.npz")).write_bytes(b"PK"),
-    ],
+HARMS = (
+    lambda bundle: (bundle / MANIFEST).write_text("{"),
+    lambda bundle: (bundle / MANIFEST).write_bytes(b"\xff\xfe" * 50),
+    lambda bundle: (bundle / MANIFEST).write_text("[" * 100_000),
+    lambda bundle: (bundle / MANIFEST).write_text(json.dumps({"schema_version": 99})),
+    lambda bundle: next((bundle / "targets").glob("*.json")).write_text('{"rows": 1e999}'),
+    lambda bundle: next((bundle / "targets").glob("*.json")).unlink(),
+    lambda bundle: shutil.rmtree(bundle / "targets"),
+    lambda bundle: next((bundle / "targets").glob("*.npz")).write_bytes(b"PK"),
 )
-def test_damaged_bundles_are_named_and_the_rest_is_shown(folder, plugins, harm):
-    harm(folder / "whole")
+
+
+def test_damaged_bundles_are_named_and_the_rest_is_shown(folder, made, plugins):
+    for number, harm in enumerate(HARMS):
+        harm(made.bundle(f"harmed-{number}", labels={"number": str(number)}))
     client = client_of(folder, plugins)
-    found = crawled(client, ["/", "/runs", "/rows", "/validity", "/machines", "/overview", "/history"], most=120)
+    found = crawled(client, ["/", "/runs", "/rows", "/validity", "/machines", "/overview", "/history"], most=200)
     assert {address: one.status_code for address, one in found.items() if one.status_code >= 500} == {}
-    assert "run-003" in client.get("/runs").text
+    runs = client.get("/runs").text
+    assert all(name in runs for name in ("run-003", *(f"harmed-{number}" for number in range(len(HARMS)))))
 
 
 def test_hostile_names_are_text(made, plugins):
@@ -333,12 +343,13 @@ def test_traces_below_the_folder(folder, plugins):
     write(folder / "traces" / "one.json", Job())
     (folder / "traces" / "broken.json").write_text('{"traceEvents": [')
     client = client_of(folder, plugins)
-    found = crawled(client, ["/traces"])
+    found = crawled(client, ["/traces"], most=80)
     assert all(one.status_code < 500 for one in found.values())
     ids = {
         one["cells"]["name"]: one["cells"]["id"] for one in client.get("/api/v1/traces").json()["tables"][0]["records"]
     }
     assert set(ids) == {"traces/one.json", "traces/broken.json"}
+    assert found.keys() >= {f"/trace/{one}" for one in ids.values()}
     assert client.get(f"/trace/{ids['traces/one.json']}").status_code == 200
     assert client.get(f"/trace/{ids['traces/broken.json']}").status_code == 422
     assert client.get(f"/trace/{ids['traces/one.json']}?export=/tmp/x.json").status_code == 400

@@ -121,18 +121,32 @@ def test_a_fleet_that_was_changed_in_the_store_is_refused(url, tmp_path):
             reading.document(store, measured, "fleet", "nightly")
 
 
-@pytest.mark.parametrize("stored", [False, True])
-def test_a_fleet_has_a_page_that_leads_to_its_runs(url, tmp_path, stored):
+@pytest.fixture
+def fleet_and_run(tmp_path):
+    """The folder of a bundle of a fleet and of that of its task, and the seal of the latter."""
     runs = tmp_path / "runs"
     task_run = Bundle.create_at(runs / "0001-t")
     task_run.write_target(evolve(example.result(), target="ch07.t"))
     task_run.write_manifest(evolve(example.manifest(), exit_code=0))
     seal = task_run.manifest.hashes["manifest.json"]
-    fleet = written(runs / "fleet", payload(seal))
-    if stored:
-        assert add(url, task_run.path, fleet) == ["added", "added"]
-        shutil.rmtree(runs)
-    client = SITE["client_of"](StoreSource(url) if stored else FolderSource(runs), PLUGINS)
+    written(runs / "fleet", payload(seal))
+    return runs, seal
+
+
+def test_a_fleet_of_a_folder_has_a_page_that_leads_to_its_runs(fleet_and_run):
+    runs, seal = fleet_and_run
+    leads_to_its_run(FolderSource(runs), seal)
+
+
+def test_a_fleet_of_a_store_has_a_page_that_leads_to_its_runs(url, fleet_and_run):
+    runs, seal = fleet_and_run
+    assert add(url, *runs.iterdir()) == ["added", "added"]
+    shutil.rmtree(runs)
+    leads_to_its_run(StoreSource(url), seal)
+
+
+def leads_to_its_run(source, seal):
+    client = SITE["client_of"](source, PLUGINS)
     listed = client.get("/runs").text
     assert "1 fleet</a>" in listed
     run_page = client.get(SITE["links"](listed[listed.index("1 fleet</a>") - 120 :])[0]).text
@@ -150,7 +164,7 @@ def test_a_fleet_has_a_page_that_leads_to_its_runs(url, tmp_path, stored):
     assert [(one["cells"]["machine"], one["cells"]["ending"], one["cells"]["reason"]) for one in tasks["records"]] == [
         ("m2", "DONE", None), ("m3", "LOST", "lost 1 times"),
     ]  # fmt: skip
-    found = {address: one.status_code for address, one in SITE["crawled"](client).items()}
+    found = {address: one.status_code for address, one in SITE["crawled"](client, most=150).items()}
     assert {code for address, code in found.items() if "fleet" in address} == {200}
     assert max(found.values()) < 500
 

@@ -16,10 +16,17 @@ import aiperf_ch10
 
 KERNELS = Path(aiperf_ch10.__file__).parent / "kernels"
 EMULATOR = Path(__file__).parent / "emulator"
-LIBRARY = "kernels.so"
-# Hidden symbols: each library has variables of its own, also beside another of these libraries.
-FLAGS = ("-x", "c++", "-std=c++17", "-O1", "-w", "-fno-strict-aliasing", "-fvisibility=hidden", "-pthread",
-         "-U_FORTIFY_SOURCE")  # it takes a jump to another stack for an error
+HEADER, LIBRARY = "cuda_on_host.h", "kernels.so"
+# Hidden symbols: each library has variables of its own, also beside another of these libraries. Not fortified: that
+# takes a jump to another stack for an error.
+FLAGS = ("-std=c++17", "-O1", "-w", "-fno-strict-aliasing", "-fvisibility=hidden", "-fPIC", "-pthread",
+         "-U_FORTIFY_SOURCE")  # fmt: skip
+
+
+def gcc(*arguments: str | Path) -> None:
+    """Run g++."""
+    run = subprocess.run(["g++", *FLAGS, *arguments], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[:3000]
 
 
 class Emulated:
@@ -29,16 +36,14 @@ class Emulated:
         self.library = ctypes.CDLL(str(library))
 
     @staticmethod
-    def compile(name: str, folder: Path) -> None:
-        """Make the library in a folder."""
+    def compile(name: str, header: Path, folder: Path) -> None:
+        """Make the library in a folder. `header` has the compiled header."""
         # Dynamic shared memory is declared `extern`; here it is defined.
         text = (KERNELS / name).read_text().replace("extern __shared__", "__shared__").replace("[];", "[1 << 17];")
         source = folder / name
         source.write_text(text)
-        folders = (f"-I{EMULATOR}", f"-I{KERNELS}")
-        command = ["g++", *FLAGS, "-shared", "-fPIC", "-include", "cuda_on_host.h", *folders]
-        run = subprocess.run([*command, str(source), "-o", str(folder / LIBRARY)], capture_output=True, text=True, check=False)
-        assert run.returncode == 0, run.stderr[:3000]
+        folders = (f"-I{header}", f"-I{EMULATOR}", f"-I{KERNELS}")
+        gcc("-x", "c++", "-shared", "-include", HEADER, *folders, source, "-o", folder / LIBRARY)
 
     def launch(self, name: str, *args: Any, grid: tuple[int, int], threads: int, **how: int) -> None:
         """Launch, and demand that every wait ends. `how` has cluster, eager, at_once and seed."""
@@ -67,4 +72,9 @@ def emulated(once: Callable[[str, Callable[[Path], object]], Path]) -> Callable[
     """Compile a file of kernels by name, once for all tests. Skips where there is no g++."""
     if shutil.which("g++") is None:
         pytest.skip("needs g++")
-    return lambda name: Emulated(once(f"emulated-{name}", partial(Emulated.compile, name)) / LIBRARY)
+
+    def compile_header(folder: Path) -> None:
+        gcc("-x", "c++-header", EMULATOR / HEADER, "-o", folder / f"{HEADER}.gch")
+
+    header = once("emulator", compile_header)
+    return lambda name: Emulated(once(f"emulated-{name}", partial(Emulated.compile, name, header)) / LIBRARY)
