@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from aiperf_ch04 import comm_init, nccl_env, straggler
+from aiperf_ch04 import comm_init, comm_sweep, nccl_env, straggler
 from aiperf_ch04.cli import COLLECTIVES, ch04
 from aiperf_ch04.comm_sweep import Point, bus_factor, fit
 from aiperf_core.errors import UsageError
@@ -51,7 +51,12 @@ def test_comm_sweep_times_every_collective() -> None:
     assert [one["collective"] for one in found["fits"]] == list(COLLECTIVES)
 
 
-def test_comm_sweep_as_a_table() -> None:
+def test_comm_sweep_as_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def swept(device: str, ranks: int, names: tuple[str, ...], largest: int) -> list[Point]:
+        assert (device, ranks, largest) == ("cpu", 2, 1024)
+        return [Point(name, 1024, 1e-3, 1.0, 1.0) for name in names]
+
+    monkeypatch.setattr(comm_sweep, "sweep", swept)
     result = invoke("comm-sweep", "--device", "cpu", "--max-bytes", "1024", "--collective", "send_recv")
     assert [line.split()[0] for line in result.output.splitlines() if line] == [
         "collective",
