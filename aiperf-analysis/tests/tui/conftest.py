@@ -41,8 +41,9 @@ class Seen:
         still, before = 0, ""
         while still < STILL:
             works = any(not one.is_finished for one in self.app.workers)
-            still = 0 if works or self.text != before else still + 1
-            before = self.text
+            text = self.text
+            still = 0 if works or text != before else still + 1
+            before = text
             try:
                 await self.app.workers.wait_for_complete()
             except WorkerCancelled:

@@ -108,9 +108,10 @@ def command(folder):
 
 @pytest.mark.parametrize(
     ("ending", "code"),
-    [(b"q", 0), (b"\x03", 0), (b"\x11", 0), (signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
-    ids=["q", "ctrl-c", "ctrl-q", "SIGINT", "SIGTERM", "SIGHUP"],
-)
+    [(b"\x03", 0), (signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129),
+     pytest.param(b"\x11", 0, marks=pytest.mark.long)],
+    ids=["ctrl-c", "SIGINT", "SIGTERM", "SIGHUP", "ctrl-q"],
+)  # fmt: skip
 def test_the_terminal_is_left_as_it_was(example_runs, ending, code):
     with Terminal(command(example_runs)) as terminal:
         terminal.wait_for("NVIDIA H200")
