@@ -318,24 +318,27 @@ def test_bundles_are_collected_into_a_store_with_their_labels(called, targets, m
         "aiperf: the store cannot be used: there is no store at sqlite:///fleet.db."
     )
     database.made("sqlite:///fleet.db")
-    for _ in range(2):
-        assert called("collect", "copied", "--db", "sqlite:///fleet.db")[0] == 0
+
+    def stored():
         with database.opened("sqlite:///fleet.db") as store:
-            found = {one.id: one.labels for one in listing.listed(store, None)}
-        labels = {"team": "kernels", "suite": "n", "fleet": records.read(Path("copied")).id}
-        own = Bundle.open(Path("copied/bundle")).manifest.hashes["manifest.json"]
-        assert found == {own: labels} | {
-            task["attempts"][0]["seal"]: {**labels, "task": task["id"], "machine": task["machine"]}
-            for task in file["tasks"]
-        }
-    first = Path("copied/runs", file["tasks"][0]["id"])
-    (first / "manifest.json").write_text((first / "manifest.json").read_text().replace("kernels", "others"))
-    database.made("sqlite:///other.db")
-    code, printed = called("collect", "copied", "--db", "sqlite:///other.db")
+            return {one.id: one.labels for one in listing.listed(store, None)}
+
+    manifest = Path("copied/runs", file["tasks"][0]["id"], "manifest.json")
+    whole = manifest.read_text()
+    manifest.write_text(whole.replace("kernels", "others"))
+    code, printed = called("collect", "copied", "--db", "sqlite:///fleet.db")
     assert code == 3
-    assert printed.startswith(f"aiperf: the bundles were not added to the store: refused: 'copied/runs/{first.name}'")
-    with database.opened("sqlite:///other.db") as store:
-        assert len(listing.listed(store, None)) == len(file["tasks"])  # with the fleet's own
+    assert printed.startswith(
+        f"aiperf: the bundles were not added to the store: refused: 'copied/runs/{manifest.parent.name}'"
+    )
+    assert len(stored()) == len(file["tasks"])  # with the fleet's own
+    manifest.write_text(whole)
+    assert called("collect", "copied", "--db", "sqlite:///fleet.db")[0] == 0
+    labels = {"team": "kernels", "suite": "n", "fleet": records.read(Path("copied")).id}
+    own = Bundle.open(Path("copied/bundle")).manifest.hashes["manifest.json"]
+    assert stored() == {own: labels} | {
+        task["attempts"][0]["seal"]: {**labels, "task": task["id"], "machine": task["machine"]} for task in file["tasks"]
+    }
 
 
 def test_a_store_needs_the_package_that_keeps_it(plugins):
