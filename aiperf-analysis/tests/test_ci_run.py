@@ -39,8 +39,17 @@ SUITE = 'name = "n"\ntargets = ["ch07.*"]\nbusy.wait_s = 0\n[[gates]]\nmetric = 
 LEVEL = [1.000, 1.002, 0.998, 1.001, 0.999, 1.003, 0.997, 1.001, 1.000, 0.999]
 
 
+@pytest.fixture(scope="module")
+def level(tmp_path_factory):
+    """Ten runs. To be read only."""
+    runs = tmp_path_factory.mktemp("level") / "runs"
+    for number, factor in enumerate(LEVEL):
+        made.run(runs, number, 1e-3 * factor)
+    return runs
+
+
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def place(level, tmp_path, monkeypatch):
     """A folder with a suite and ten runs, on a machine that is quiet."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(fitness.LOCK_VARIABLE, str(tmp_path / "lock"))
@@ -48,11 +57,7 @@ def place(tmp_path, monkeypatch):
     for name in ("GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "suite.toml").write_text(SUITE)
-    runs = tmp_path / "artifacts" / "ci" / "n" / "runs"
-    runs.mkdir(parents=True)
-    for number, factor in enumerate(LEVEL):
-        made.run(runs, number, 1e-3 * factor)
-    return runs
+    return shutil.copytree(level, tmp_path / "artifacts" / "ci" / "n" / "runs")
 
 
 class Measures:
