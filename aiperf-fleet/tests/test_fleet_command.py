@@ -337,7 +337,8 @@ def test_bundles_are_collected_into_a_store_with_their_labels(called, targets, m
     labels = {"team": "kernels", "suite": "n", "fleet": records.read(Path("copied")).id}
     own = Bundle.open(Path("copied/bundle")).manifest.hashes["manifest.json"]
     assert stored() == {own: labels} | {
-        task["attempts"][0]["seal"]: {**labels, "task": task["id"], "machine": task["machine"]} for task in file["tasks"]
+        task["attempts"][0]["seal"]: {**labels, "task": task["id"], "machine": task["machine"]}
+        for task in file["tasks"]
     }
 
 
