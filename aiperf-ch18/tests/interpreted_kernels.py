@@ -1,0 +1,87 @@
+"""Run the Triton kernels of the chapter under `TRITON_INTERPRET=1`, and say which are right: see `test_targets.py`."""
+
+from typing import Any
+
+import torch
+
+from aiperf_ch18 import flash_decode, flex_sliding_window, rope_kv_append
+from aiperf_core.benchmark import call_with
+
+
+def heads_and_caches() -> None:
+    # Sequences, new tokens, heads, heads of the cache, width: one head; a page that a sequence starts in the middle of;
+    # a width that is no power of two, and heads that are none.
+    sizes = [(1, 1, 1, 1, 2), (1, 17, 2, 1, 12), (3, 1, 6, 2, 64), (2, 2, 3, 3, 80)]
+    for code, name in ((rope_kv_append.Fused, "fused"), (rope_kv_append.HeadsTogether, "heads_together")):
+        for sequences, new, heads, kv_heads, width in sizes:
+            for interleaved in (0, 1):
+                given: dict[str, Any] = {
+                    "sequences": sequences,
+                    "new": new,
+                    "heads": heads,
+                    "kv_heads": kv_heads,
+                    "width": width,
+                }
+                given |= {"longest": 61, "interleaved": interleaved, "device": "cpu"}
+                given |= {"generator": torch.Generator().manual_seed(1)}
+                given |= call_with(rope_kv_append.turns, given) | call_with(rope_kv_append.inputs, given)
+                right = call_with(rope_kv_append.reference, given)
+                instance = code()
+                call_with(instance.prepare, given)
+                out = call_with(instance.run, given)
+                for part, wanted in right.items():
+                    # Triton's interpreter cuts off what does not fit into bfloat16, where a GPU rounds.
+                    error = (out[part].float() - wanted.float()).abs() - 2**-7 * wanted.float().abs()
+                    assert error.max() < 1e-6, (name, part, given["qkv"].shape, interleaved)
+        print(name, "is right")
+
+
+# In float32 from here on: the interpreter of Triton 3.9 multiplies the bits of bfloat16 operands of `tl.dot` as
+# integers.
+
+
+def long_caches() -> None:
+    torch.manual_seed(0)
+    # Batch, heads, heads of the cache, width, length: a single key; groups of 1 to 8; lengths around blocks and parts.
+    sizes = [(1, 1, 1, 16, 1), (1, 8, 1, 64, 65), (1, 4, 2, 32, 66), (2, 3, 1, 16, 129), (1, 5, 1, 128, 31)]
+    sizes += [(1, 6, 1, 16, 64), (1, 7, 1, 16, 127), (3, 2, 2, 256, 17)]
+    for one in flash_decode.bench.implementations_on("cuda"):
+        if one.role == "yardstick":
+            continue
+        for batch, heads, kv_heads, width, length in sizes:
+            given = {
+                "q": 3 * torch.randn(batch, heads, width),
+                "keys": torch.randn(batch, kv_heads, length, width),
+                "values": torch.randn(batch, kv_heads, length, width),
+            }
+            right = flash_decode.reference(**given)
+            instance = one.code()
+            call_with(instance.prepare, given)
+            # Where programs count themselves, a second time with the counts that the first left.
+            for _ in range(2 if one.name == "one_launch" else 1):
+                out = call_with(instance.run, given)
+                error = float((out - right).norm() / right.norm())
+                assert error < 1e-5, (one.name, batch, heads, kv_heads, width, length, error)
+        print(one.name, "is right")
+
+
+def windows() -> None:
+    # Length and window: one token; windows narrower than a block, as wide as blocks, and wider than the prompt.
+    sizes = [(1, 1), (130, 1), (257, 5), (300, 64), (449, 129), (520, 200), (97, 1000), (384, 256)]
+    for code, name in ((flex_sliding_window.Skipped, "skipped"), (flex_sliding_window.Edges, "edges")):
+        for length, window in sizes:
+            given: dict[str, Any] = {"batch": 1, "heads": 2, "length": length, "width": 16, "window": window}
+            given |= {"bits": 32, "device": "cpu", "generator": torch.Generator().manual_seed(1)}
+            given |= call_with(flex_sliding_window.inputs, given)
+            right = call_with(flex_sliding_window.reference, given)
+            instance = code()
+            call_with(instance.prepare, given)
+            out = call_with(instance.run, given)
+            error = float((out - right).norm() / right.norm())
+            assert error < 1e-5, (name, length, window, error)
+        print(name, "is right")
+
+
+heads_and_caches()
+long_caches()
+windows()
