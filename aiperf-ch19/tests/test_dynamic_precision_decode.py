@@ -1,6 +1,5 @@
 """Doubts are verified, four bits alone lose too much, and the packed product is right."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ import torch
 
 from aiperf_ch19 import dynamic_precision_decode as decode
 from aiperf_core.benchmark import bind, call_with
-from aiperf_core.testing import interpreted
 
 BENCH = decode.bench
 SIZES: dict[str, Any] = {**BENCH.task.presets["cpu"], "width": 256, "hidden": 512, "steps": 150, "easy": 0.6}
@@ -67,7 +65,3 @@ def test_the_packed_product_is_that_of_its_codes(rows: int, columns: int) -> Non
     wide = (codes * packed.scales[..., None]).flatten(1)[:, :columns]
     assert float((wide - weight).abs().max()) <= float(packed.scales.max()) / 2 * 1.001
     torch.testing.assert_close(packed(x), x @ wide.t(), rtol=1e-4, atol=1e-4)
-
-
-def test_right_when_interpreted() -> None:
-    assert interpreted(Path(__file__).with_name("interpreted_four_bits.py"), timeout_s=600) == "product is right\n"

@@ -1,6 +1,5 @@
 """What is tuned, how often, and that the model of `pruned` keeps good tiles."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ import torch
 
 from aiperf_ch19 import kernel_autotune_dispatch as dispatch
 from aiperf_core.benchmark import call_with
-from aiperf_core.testing import interpreted
 
 SIZES: dict[str, Any] = {"width": 64, "hidden": 96, "tokens": 64, "rounds": 2, "bits": 32}
 
@@ -67,7 +65,3 @@ def test_all_tiles_fit_and_few_are_kept() -> None:
     assert dispatch.CUDA_GOOD in dispatch.CUDA_TILES
     assert dispatch.CPU_GOOD in dispatch.CPU_TILES
     assert 0.15 * min(len(dispatch.CPU_TILES), len(dispatch.CUDA_TILES)) >= dispatch.KEPT
-
-
-def test_right_when_interpreted() -> None:
-    assert interpreted(Path(__file__).with_name("interpreted_product.py"), timeout_s=600) == "product is right\n"
