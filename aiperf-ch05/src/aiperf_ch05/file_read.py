@@ -57,7 +57,7 @@ def cost(n):
 
 
 # Less than a word; around a piece, a page and a request; more than the queue holds.
-bench.awkward(n=(1, 7, 4096, 65535, 65537, LARGE - 1, LARGE + 8, 5 * LARGE + 4097))
+bench.awkward(n=(1, 7, 4096, 65535, 65537, LARGE - 1, 4 * LARGE + 8))
 cpu.reach(of="DISK", at_least=0.90)
 
 
