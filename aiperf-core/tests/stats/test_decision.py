@@ -55,7 +55,7 @@ def ended(ratio: float, noise: float, seed: int, most: int = 400) -> tuple[Verdi
     return said, most
 
 
-@pytest.mark.parametrize("noise", [0.02, 0.1])
+@pytest.mark.parametrize("noise", [pytest.param(0.02, marks=pytest.mark.long), 0.1])
 def test_code_is_rarely_faster_than_itself_however_long_it_is_looked_at(noise: float) -> None:
     found = Counter(ended(1.0, noise, seed)[0] for seed in range(150))
     assert found[Verdict.FASTER] + found[Verdict.SLOWER] <= 4, found

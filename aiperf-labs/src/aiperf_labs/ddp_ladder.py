@@ -107,8 +107,8 @@ def cost(layers, width, hidden, rows, micro, bits, world_size):
     )
 
 
-# One sample, layer and micro-batch, of three ranks. Of fewer numbers, the ranks' sums may nearly cancel, and no rounding
-# to bfloat16 keeps a budget then.
+# One sample, layer and micro-batch, of three ranks. Of fewer numbers, the ranks' sums may nearly cancel, and no
+# rounding to bfloat16 keeps a budget then.
 bench.awkward({"layers": 1, "rows": 1, "micro": 1, "width": 67, "hidden": 41, "world_size": 3})
 bench.reach(of="speedup", at_least=1.3, implementation="compressed")
 bench.reach(of="speedup", at_least=1.3, implementation="accumulated", device="cpu")
