@@ -87,7 +87,8 @@ HONEST = {
         one.start()
         one.join()
     """,
-    "modes that are left again": """
+    # All that import torch's compilers, which takes seconds.
+    "modes that are left again, a profiler, and an option that is put back": """
         import torch
         from torch.overrides import TorchFunctionMode
         from torch.utils.flop_counter import FlopCounterMode
@@ -98,23 +99,15 @@ HONEST = {
             torch.ones(3) + 1
         with FlopCounterMode(display=False):
             torch.ones(3) + 1
-    """,
-    "random numbers": "import random, torch; torch.manual_seed(1); torch.randn(3); random.random()",
-    "imports of compilers": """
-        import torch._dynamo, torch._inductor.config, torch.utils.benchmark
-        torch._inductor.config.max_autotune, torch._inductor.config.pre_grad_fusion_options
-    """,
-    "triton": "import triton.testing",
-    "an option that is put back": """
-        import torch._inductor.config as config
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+            torch.ones(3) + 1
+        import torch._dynamo, torch._inductor.config as config, torch.utils.benchmark
+        config.max_autotune, config.pre_grad_fusion_options
         with config.patch(max_autotune=True):
             pass
     """,
-    "a profiler": """
-        import torch
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
-            torch.ones(3) + 1
-    """,
+    "random numbers": "import random, torch; torch.manual_seed(1); torch.randn(3); random.random()",
+    "triton": "import triton.testing",
     "a default device within a block": "import torch\nwith torch.device('meta'): torch.ones(3)",
     "the harness's own timing": """
         import torch
