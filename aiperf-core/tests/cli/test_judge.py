@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
@@ -22,6 +24,7 @@ from aiperf_core.harness.run.observing import STARVED_REASON
 from aiperf_core.plugins import load_plugins
 
 JUDGED_AT_MOST = 4
+ALLOWED_BYTES = 1_700_000 << 10
 HONEST = """
 import torch
 
@@ -161,7 +164,7 @@ class Machine:
         path = self.folder / file
         if text is not None:
             path.write_text(text)
-        arguments = ("--target", "practice.softmax", "--device", "cpu", "--size", "smoke", "--budget", "0.2", "--quiet")
+        arguments = ("--target", "practice.softmax", "--device", "cpu", "--size", "smoke", "--budget", "0.05", "--quiet")
         # Only the arguments that the options do not replace.
         pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
         kept = [one for pair in pairs if pair[0] not in options for one in pair]
@@ -183,14 +186,12 @@ class Machine:
             raise done.exception
         return Done(done.exit_code, done.stdout, done.stderr)
 
-    def judge_apart(self, text: str, *options: str, data_kib: int | None = None) -> Done:
-        """Judge in a process of its own, as a user does. No process may take more memory than `data_kib`."""
-        return until_seen(lambda: self.judge_apart_once(text, *options, data_kib=data_kib))
+    def judge_apart(self, text: str, *options: str) -> Done:
+        """Judge in a process of its own, as a user does."""
+        return until_seen(lambda: self.judge_apart_once(text, *options))
 
-    def judge_apart_once(self, text: str, *options: str, data_kib: int | None) -> Done:
+    def judge_apart_once(self, text: str, *options: str) -> Done:
         command = [sys.executable, "-m", "aiperf_core", *self.line(text, options, "candidate.py")]
-        if data_kib is not None:
-            command = ["sh", "-c", f'ulimit -d {data_kib}; exec "$@"', "sh", *command]
         environment = {**os.environ, **self.environment}
         done = subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=300)
         return Done(done.returncode, done.stdout, done.stderr)
@@ -210,9 +211,13 @@ def machine(tmp_path: Path, new_cache: Callable[[], Path], lent_server: type[For
     return Machine(tmp_path, new_cache(), lent_server)
 
 
-def test_an_honest_file_is_measured(machine: Machine) -> None:
+def test_an_honest_file_is_measured_and_leaves_nothing_behind(machine: Machine) -> None:
+    hoarder = HONEST.replace(
+        "class", "import tempfile\nopen(tempfile.mkdtemp() + '/kept', 'w').write('x' * 9999)\nclass"
+    )
+    before = {one.pid for one in psutil.process_iter()}
     # At the smallest size a call may be no longer than what the harness itself takes, which leaves it without a speedup.
-    done = machine.judge_apart(HONEST, "--size", "cpu", "--json")
+    done = machine.judge_apart(hoarder, "--size", "cpu", "--budget", "0.2", "--json")
     assert done.returncode == 0, done.stderr
     (result,) = json.loads(done.stdout)["targets"]
     baseline, row = result["rows"]
@@ -223,6 +228,13 @@ def test_an_honest_file_is_measured(machine: Machine) -> None:
     assert row["speedup"]["low"] > 0
     assert set(row["confined"]) == {"applied", "lacking"}
     assert not (machine.cache / "quarantine.json").exists()
+    assert list(machine.temporary.iterdir()) == []
+    left = [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if one.pid not in before and str(machine.folder) in str(one.info)
+    ]
+    assert left == []
 
 
 LINEAR = """
@@ -304,6 +316,16 @@ def test_a_fault_of_the_reference_is_the_users_and_never_the_candidates(
     assert not (machine.cache / "quarantine.json").exists()
 
 
+@pytest.fixture(scope="module")
+def small_server(lend: Callable[[], AbstractContextManager[type[ForkServer]]]) -> Iterator[type[ForkServer]]:
+    """Fork servers whose processes see no GPU, and may take `ALLOWED_BYTES` of memory each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        with lend() as server:
+            resource.prlimit(server().pid, resource.RLIMIT_DATA, (ALLOWED_BYTES, ALLOWED_BYTES))
+            yield server
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -316,14 +338,13 @@ def test_a_fault_of_the_reference_is_the_users_and_never_the_candidates(
     ],
 )
 def test_a_reference_that_needs_a_gpu_is_refused_where_there_is_none(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
+    machine: Machine, small_server: type[ForkServer], old: str, new: str, message: str
 ) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    machine.server = small_server
     reference = machine.folder / "reference.py"
     reference.write_text(LINEAR.format(name="Model", inputs="x").replace(old, new))
-    done = machine.judge_apart(
-        LINEAR.format(name="ModelNew", inputs="x"), "--target", str(reference), "--format", "kernelbench"
-    )
+    options = ("--target", str(reference), "--format", "kernelbench")
+    done = machine.judge(LINEAR.format(name="ModelNew", inputs="x"), *options)
     assert done.returncode == 2, (done.stdout[-2000:], done.stderr)
     told = " ".join((done.stdout + done.stderr).split())
     assert re.search(re.escape(f"{reference}: ") + message, told), told
@@ -338,11 +359,14 @@ def test_a_reference_that_needs_a_gpu_is_refused_where_there_is_none(
         ("torch.randn(37, 64)", "torch.randn(1 << 23, 64)", "get_inputs"),
     ],
 )
-def test_a_reference_of_two_gigabytes_where_less_is_allowed(machine: Machine, old: str, new: str, what: str) -> None:
+def test_a_reference_of_two_gigabytes_where_less_is_allowed(
+    machine: Machine, small_server: type[ForkServer], old: str, new: str, what: str
+) -> None:
+    machine.server = small_server
     reference = machine.folder / "reference.py"
     reference.write_text(LINEAR.format(name="Model", inputs="x").replace(old, new))
     options = ("--target", str(reference), "--format", "kernelbench")
-    done = machine.judge_apart(LINEAR.format(name="ModelNew", inputs="x"), *options, data_kib=1_500_000)
+    done = machine.judge(LINEAR.format(name="ModelNew", inputs="x"), *options)
     assert done.returncode == 2, (done.stdout[-2000:], done.stderr)
     told = " ".join((done.stdout + done.stderr).split())
     assert f"{reference}: {what} needs more memory than a process of this run may take: " in told
@@ -353,16 +377,19 @@ def test_a_reference_of_two_gigabytes_where_less_is_allowed(machine: Machine, ol
     assert [*machine.temporary.iterdir()] == []
 
 
-def test_a_reference_whose_copies_need_more_memory_than_is_allowed(machine: Machine) -> None:
+def test_a_reference_whose_copies_need_more_memory_than_is_allowed(
+    machine: Machine, small_server: type[ForkServer]
+) -> None:
     """The judge makes a model of 400 MB, and cannot keep its weights in float64 too.
 
     With 1,500,000 KiB the model itself may not fit, and with 1,900,000 its weights do.
     """
+    machine.server = small_server
     reference = machine.folder / "reference.py"
     text = LINEAR.format(name="Model", inputs="x").replace("[64, 53]", "[64, 1_600_000]")
     reference.write_text(text.replace("torch.randn(37, 64)", "torch.randn(1, 64)"))
     options = ("--target", str(reference), "--format", "kernelbench")
-    done = machine.judge_apart(LINEAR.format(name="ModelNew", inputs="x"), *options, data_kib=1_700_000)
+    done = machine.judge(LINEAR.format(name="ModelNew", inputs="x"), *options)
     assert done.returncode == 2, (done.stdout[-2000:], done.stderr)
     told = " ".join((done.stdout + done.stderr).split())
     assert f"{reference}: the reference, its inputs and its weights need more memory than the judge may take: " in told
@@ -463,22 +490,6 @@ def test_what_lies_beside_the_output_is_left_alone(machine: Machine) -> None:
     assert done.returncode == 0, done.stderr
     (result,) = json.loads(done.stdout)["targets"]
     assert result["rows"][1]["verdict"] in ("FASTER", "SLOWER", "SAME", "INCONCLUSIVE")
-
-
-def test_nothing_is_left_behind(machine: Machine) -> None:
-    hoarder = ZEROS.replace(
-        "class", "import tempfile\nopen(tempfile.mkdtemp() + '/kept', 'w').write('x' * 9999)\nclass"
-    )
-    before = {one.pid for one in psutil.process_iter()}
-    done = machine.judge_apart(hoarder)
-    assert done.returncode == 3, done.stderr
-    assert list(machine.temporary.iterdir()) == []
-    left = [
-        one
-        for one in psutil.process_iter(["cmdline"])
-        if one.pid not in before and str(machine.folder) in str(one.info)
-    ]
-    assert left == []
 
 
 # Two processes that do not end by themselves, one of them an orphan; the folder shows that they are there.
