@@ -92,11 +92,11 @@ def test_time_in_the_call_is_in_the_samples(judge: Judge, observer: bool) -> Non
         ("if self.calls == 5: os._exit(7)", "its process exited with status 7 during 'observed_sample'"),
         ("if self.calls == 5: os.kill(os.getpid(), 9)", "its process was killed by SIGKILL during 'observed_sample'"),
         ("if self.calls == 5: raise ValueError('not today')", "raised ValueError: not today"),
-        ("if self.calls == 5: time.sleep(60)", "gave no answer within 4 s (during 'observed_sample') and was killed"),
+        ("if self.calls == 5: time.sleep(60)", "gave no answer within 2 s (during 'observed_sample') and was killed"),
     ],
 )
 def test_a_sample_without_an_end_costs_the_row_alone(judge: Judge, observer: bool, before: str, said: str) -> None:
-    baseline, row = judge(before, timeout_s=4.0)
+    baseline, row = judge(before, timeout_s=2.0 if "sleep" in before else 20.0)
     assert baseline.verdict is Verdict.MEASURED
     assert row.verdict is Verdict.FAILED
     assert said in (row.reason or "")
