@@ -16,6 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
+from aiperf_core.cli.judge_service import JudgeService
+from aiperf_core.errors import UsageError
+
 PATIENCE_S = 240  # a service starts within seconds, and on a busy machine within minutes
 SEARCH = Path(__file__).parents[3] / "examples" / "judge-client" / "search.py"
 HONEST = """
@@ -36,10 +39,9 @@ class Service:
         self.temporary.mkdir()
         environment = {**os.environ, "AIPERF_CACHE_DIR": str(cache), "TMPDIR": str(self.temporary)}
         arguments = ["--target", "practice.softmax", "--device", "cpu", "--size", "smoke", "--budget", "0.2"]
-        self.command = [sys.executable, "-m", "aiperf_core", "judge", "--serve", str(self.path), *arguments]
-        self.environment = environment
+        command = [sys.executable, "-m", "aiperf_core", "judge", "--serve", str(self.path), *arguments]
         self.process = subprocess.Popen(
-            self.command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         deadline = time.monotonic() + PATIENCE_S
         while not self.path.exists():
@@ -211,18 +213,12 @@ def test_a_search_that_is_wrong_says_so(tmp_path: Path) -> None:
 
 
 def test_a_socket_in_use_is_left_alone(service: Service) -> None:
-    done = subprocess.run(
-        service.command, cwd=service.folder, env=service.environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 2
-    assert "is in use by another process. Choose another path." in " ".join(done.stderr.split())
+    with pytest.raises(UsageError, match="is in use by another process. Choose another path."):
+        JudgeService(service.path).__enter__()
     assert service.path.exists()
 
 
 def test_a_file_is_no_socket_and_one_that_was_left_behind_is_replaced(tmp_path: Path) -> None:
-    from aiperf_core.cli.judge_service import JudgeService
-    from aiperf_core.errors import UsageError
-
     path = tmp_path / "s"
     path.write_text("kept")
     with pytest.raises(UsageError, match="exists and is no socket"), JudgeService(path):
