@@ -164,7 +164,17 @@ class Machine:
         path = self.folder / file
         if text is not None:
             path.write_text(text)
-        arguments = ("--target", "practice.softmax", "--device", "cpu", "--size", "smoke", "--budget", "0.05", "--quiet")
+        arguments = (
+            "--target",
+            "practice.softmax",
+            "--device",
+            "cpu",
+            "--size",
+            "smoke",
+            "--budget",
+            "0.05",
+            "--quiet",
+        )
         # Only the arguments that the options do not replace.
         pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
         kept = [one for pair in pairs if pair[0] not in options for one in pair]
