@@ -6,6 +6,7 @@ import attrs
 from click.testing import CliRunner
 
 from aiperf_core.cli.main import Shell
+from aiperf_core.harness.processes import child
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
@@ -65,10 +66,12 @@ def test_compare_without_a_failure_annotates_nothing(tmp_path):
     assert (found.exit_code, found.stderr) == (0, "")
 
 
-def test_run_writes_a_case_for_each_implementation(tmp_path):
+def test_run_writes_a_case_for_each_implementation(tmp_path, new_cache, lent_server, monkeypatch):
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(new_cache()))
+    monkeypatch.setattr(child, "ForkServer", lent_server)
     junit = tmp_path / "junit.xml"
     found = invoke(
-        load_plugins(), "run", "practice.softmax", *QUICK, "-o", tmp_path / "run", "--junit", junit, "--github"
+        load_plugins(), "run", "practice.sum_rows", *QUICK, "-o", tmp_path / "run", "--junit", junit, "--github"
     )
     names = [case.get("name") for case in ElementTree.parse(junit).iter("testcase")]
     assert {"library", "kept_output"} <= {*names}

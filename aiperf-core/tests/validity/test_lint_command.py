@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from click.testing import CliRunner, Result
 from aiperf_core.cli.lint import Linted, _exit_code, _print, lint
 from aiperf_core.cli.screen import Screen
 from aiperf_core.errors import UsageError
+from aiperf_core.harness.run import planner
+from aiperf_core.harness.run.planner import Planner
 
 TARGETS = Path(__file__).parent / "targets"
 PLUGIN = """
@@ -26,21 +29,38 @@ def aiperf_targets():
 """
 
 
-@pytest.fixture
-def acme(site: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """A package of targets, found by this process and by those that it starts; no GPU."""
-    monkeypatch.setenv("PYTHONPATH", str(site.folder), prepend=os.pathsep)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+# Appended to `crooked`: a kernel in C that does not compile.
+ROWS = """
+from aiperf_core.kernels import host_source
+from aiperf_core.launches import loop
+
+bench.variant(device="cpu", why="-")(loop(host_source("rows.c"), out="a")("rows"))
+"""
+
+
+@pytest.fixture(scope="module")
+def acme(make_site: Any, lend: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A package of targets, found by this process and by those of one fork server; no GPU."""
+    site = make_site(tmp_path_factory.mktemp("site"))
     site.install("aiperf-acme", PLUGIN)
-    for name in ("sound", "crooked"):
-        site.write(f"aiperf_acme/{name}.py", (TARGETS / f"{name}.py").read_text())
-    sound = (TARGETS / "sound.py").read_text()
+    sound, crooked = ((TARGETS / f"{name}.py").read_text() for name in ("sound", "crooked"))
+    site.write("aiperf_acme/sound.py", sound)
+    site.write("aiperf_acme/crooked.py", crooked + ROWS)
+    site.write("aiperf_acme/rows.c", "\nvoid rows(float* out) { out[0] = missing; }\n")
     site.write("aiperf_acme/broken.py", "import no_such_module\n")
     site.write("aiperf_acme/elsewhere.py", sound.replace('device="cpu"', 'device="cuda"'))
     site.write(
         "aiperf_acme/raising.py", sound.replace("return a @ b\n\n\n@bench.cost", "return a @ a\n\n\n@bench.cost")
     )
-    return site
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(site.folder))
+        patch.setenv("PYTHONPATH", str(site.folder), prepend=os.pathsep)
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        with lend() as server:
+            patch.setattr(planner, "Planner", lambda *given: Planner(*given, server=server()))
+            yield site
+    for name in [one for one in sys.modules if one.partition(".")[0] == "aiperf_acme"]:
+        del sys.modules[name]
 
 
 def invoke(site: Any, *arguments: str) -> Result:
@@ -87,11 +107,15 @@ def test_everything_of_everything_in_json(acme: Any) -> None:
         "dies": "problem",
         "skips": "not applicable",
         "small_only": "ok",
+        "rows": "problem",
     }
     found = {name: crooked[f"implementation.{name}"]["found"] for name in verdicts}
     assert found["dies"] == "at smoke: its process was killed by SIGSEGV during 'try'"
     assert found["raises"] == "at smoke: raised RuntimeError: no kernel for this size"
     assert found["skips"] == "needs a machine that nobody has"
+    assert found["rows"].startswith(f"{acme.folder}/aiperf_acme/rows.c:2: error: 'missing' undeclared")
+    assert "\n  does not compile: rows.c\n" in found["rows"]
+    assert crooked["implementation.rows"]["remedy"] == ""
     remedy = crooked["implementation.raises"]["remedy"]
     assert remedy.startswith("Correct it, or the reference that disagrees with it: ")
     assert remedy.endswith("(raises)")
@@ -105,20 +129,6 @@ def test_one_implementation_at_two_sizes(acme: Any) -> None:
     assert not any("implementation.ahead" in line for line in lines)
     assert max(map(len, lines)) <= 100
     assert result.return_value == 3
-
-
-def test_a_kernel_that_does_not_compile_is_told_by_its_file_and_line(acme: Any) -> None:
-    declared = "by_row = loop(host_source('rows.c'), out='a')\nbench.variant(device='cpu', why='-')(by_row('rows'))\n"
-    imported = "from aiperf_core.kernels import host_source\nfrom aiperf_core.launches import loop\n"
-    source = acme.folder / "aiperf_acme"
-    acme.write("aiperf_acme/sound.py", imported + (source / "sound.py").read_text() + declared)
-    acme.write("aiperf_acme/rows.c", "\nvoid rows(float* out) { out[0] = missing; }\n")
-    result = invoke(acme, "acme.sound:rows", "--json")
-    (target,) = json.loads(result.stdout)["targets"]
-    (problem,) = [one for one in target["outcomes"] if one["verdict"] == "problem"]
-    assert (problem["test"], problem["remedy"]) == ("implementation.rows", "")
-    assert problem["found"].startswith(f"{source}/rows.c:2: error: 'missing' undeclared")
-    assert "\n  does not compile: rows.c\n" in problem["found"]
 
 
 def test_what_cannot_be_linted_ends_with_1(acme: Any) -> None:
