@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import runpy
 import subprocess
 import sys
 import tarfile
@@ -208,41 +206,45 @@ def test_tests_are_recorded_at_once_and_resumed(script, tmp_path, monkeypatch):
     assert run(step, 60.0).code == script.NO_TESTS
 
 
-def command(*arguments, **environment):
-    line = [sys.executable, str(SCRIPT), *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+@pytest.fixture
+def call(script, monkeypatch, capsys):
+    """Calls the script in this process; its exit code, output and errors."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["gpu_pass.py", *map(str, arguments)])
+        return script.main(), *capsys.readouterr()
+
+    return call
 
 
-def test_real_steps_on_the_cpu(tmp_path):
+def test_real_steps_on_the_cpu(call, tmp_path):
     asked = ("--device", "cpu", "--budget", "100", "--out", tmp_path, "--only", "selftest:timing.incomplete_async")
-    plan = command(*asked, "--dry-run")
-    assert (plan.returncode, plan.stderr) == (0, "")
-    assert plan.stdout.endswith("1 steps, of which 1 fit into 100 s\n")
+    code, plan, errors = call(*asked, "--dry-run")
+    assert (code, errors) == (0, "")
+    assert plan.endswith("1 steps, of which 1 fit into 100 s\n")
     assert not (tmp_path / "pass.jsonl").exists()
-    done = command(*asked)
+    done = subprocess.run([sys.executable, SCRIPT, *map(str, asked)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     (record,) = [json.loads(line) for line in (tmp_path / "pass.jsonl").read_text().splitlines()]
     assert (record["step"], record["outcome"]) == ("selftest:timing.incomplete_async", "ok")
     with tarfile.open(tmp_path / "pass.tar.gz") as packed:
         assert {"pass.jsonl", "summary.txt", "logs/selftest-timing.incomplete_async.log"} <= set(packed.getnames())
-    again = command(*asked)
-    assert (again.returncode, again.stderr) == (
-        2,
-        f"error: '{tmp_path}' has a pass already. Add --resume, or name another --out\n",
-    )
-    resumed = command(*asked[:-3], tmp_path / "next", *asked[-2:], "--resume", tmp_path)
-    assert (resumed.returncode, resumed.stderr) == (0, "")
-    assert "s left]" not in resumed.stdout
+    assert call(*asked) == (2, "", f"error: '{tmp_path}' has a pass already. Add --resume, or name another --out\n")
+    code, resumed, errors = call(*asked[:-3], tmp_path / "next", *asked[-2:], "--resume", tmp_path)
+    assert (code, errors) == (0, "")
+    assert "s left]" not in resumed
 
 
-def test_a_machine_without_a_gpu_is_refused():
-    found = command("--budget", "10", CUDA_VISIBLE_DEVICES="")
+def test_a_machine_without_a_gpu_is_refused(call, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     message = "error: there is no CUDA device here. See the plan with --dry-run, or try the steps with --device cpu\n"
-    assert (found.returncode, found.stdout, found.stderr) == (2, "", message)
+    assert call("--budget", "10") == (2, "", message)
 
 
-def test_the_help_is_the_page_of_the_script():
-    assert runpy.run_path(str(SCRIPT))["__doc__"].splitlines()[0] in command("--help").stdout
+def test_the_help_is_the_page_of_the_script(script, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        script.arguments(["--help"])
+    assert script.__doc__.splitlines()[0] in capsys.readouterr().out
 
 
 def test_expectations_are_packed_from_where_they_were_written(script, tmp_path):

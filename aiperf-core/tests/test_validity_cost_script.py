@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,10 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True, timeout=300)
 
 
-def test_the_costs_of_a_small_target_are_printed_and_written(tmp_path: Path) -> None:
+def test_the_costs_of_a_small_target_are_printed_and_written(
+    tmp_path: Path, new_cache: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIPERF_CACHE_DIR", str(new_cache()))
     out = tmp_path / "costs.json"
     small = ("--device", "cpu", "--tier", "quick", "--budget", "0.05", "--runs", "1")
     done = run("practice.sum_rows", *small, "--out", out)
