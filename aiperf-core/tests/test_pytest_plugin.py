@@ -309,7 +309,7 @@ def test_it_costs_nothing_when_it_is_not_asked_for(site):
     site.write("test_own.py", "import pytest\n@pytest.mark.parametrize('n', [1])\ndef test_one(n): pass\n")
     done, told = run(site)
     assert told == {"test_own.py::test_one[1]": "PASSED"}, done.stdout + done.stderr
-    asked, _ = run(site, "--aiperf=practice.softmax")
+    asked, _ = run(site, "--aiperf=practice.softmax", "-k", "cpu", "--tb=line")
     assert "was imported" in asked.stdout + asked.stderr
 
 
