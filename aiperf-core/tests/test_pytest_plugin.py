@@ -206,7 +206,9 @@ def conformed(tmp_path_factory, make_site):
     limits = ("Breaks ", "Limits ")
     of_docstring, of_sizes = (f"\nbench.accept('form.{name}', because='a test')\n" for name in ("docstring", "sizes"))
     site.write("aiperf_acme/double.py", on_cpu + VARIANTS)
-    site.write("aiperf_acme/good.py", HEAD.replace(*limits) + FEW + "\nbench.awkward(n=(1, 4099))\n" + of_docstring + of_sizes)
+    site.write(
+        "aiperf_acme/good.py", HEAD.replace(*limits) + FEW + "\nbench.awkward(n=(1, 4099))\n" + of_docstring + of_sizes
+    )
     site.write("aiperf_acme/noted.py", on_cpu.replace(*limits))
     site.write("aiperf_acme/refused.py", on_cpu + "\nbench.awkward({'n': 1}, {'n': 5, 'bits': 3})\n")
     site.write("aiperf_acme/priced.py", on_cpu.replace("bytes_read=4 * n", "bytes_read=40 * n"))
