@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.quiet
+pytestmark = [pytest.mark.quiet, pytest.mark.long]
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks/sizing_replicas.py"
 SECONDS = 8.0
