@@ -27,6 +27,7 @@ pytestmark = pytest.mark.quiet
 SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "load_generator.py"))
 
 
+@pytest.mark.long
 def test_a_queue_has_the_percentiles_of_its_closed_form(despite_stalls):
     with SCRIPT["server"]("--service", f"deterministic:{SCRIPT['SERVICE_S']}") as url:
 
