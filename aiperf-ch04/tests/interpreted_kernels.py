@@ -52,7 +52,7 @@ UNTOUCHED = -7.0
 
 
 def outputs(x: torch.Tensor, chosen: torch.Tensor, scales: torch.Tensor, once: bool) -> torch.Tensor:
-    """What all ranks hold after a call."""
+    """Outputs of all ranks after a call."""
     (ranks, tokens, width), choices = x.shape, chosen.shape[2]
     capacity = tokens if once else tokens * choices
     rows = torch.full((ranks, ranks, capacity, width), UNTOUCHED, dtype=x.dtype)

@@ -166,8 +166,8 @@ class ThreeLevels(Product):
 
 
 @cache
-def found():
-    """The scheme of this process: a search takes a second."""
+def searched_scheme():
+    """Scheme of the seed. It is searched once a process, which takes a second."""
     return search(SEED)
 
 
@@ -176,7 +176,7 @@ def found():
 )
 class Searched(ThreeLevels):
     def prepare(self, a, bits):
-        self.scheme = found()
+        self.scheme = searched_scheme()
         super().prepare(a, bits)
 
 
