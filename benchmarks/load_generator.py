@@ -174,10 +174,17 @@ def path_after(arrivals_s: Floats, closed_s: Floats, service_s: float) -> Floats
 
 @frozen
 class Events:
-    """What many streams showed: events a second that arrived, and the p99 of the generator's lateness."""
+    """What many streams showed.
+
+    per_s: events that arrived in a second.
+    lateness_p99_s: of the generator.
+    requests, late: that were counted, and those of them for which it acted more than `LATE_S` too late.
+    """
 
     per_s: float
     lateness_p99_s: float
+    requests: int
+    late: int
     outcomes: dict[str, int]
 
 
@@ -190,8 +197,16 @@ def events(seconds: float) -> Events:
         found, point = measured(evolve(spec, workload=work))
     assert point.lateness_p99_s is not None
     length_s = seconds - spec.rules.warmup_s
-    well = (found.kind == Kind.OK) & (found.scheduled_s >= spec.rules.warmup_s)
-    return Events(float(found.output_tokens[well].sum()) / length_s, point.lateness_p99_s, point.outcomes)
+    counted = found.scheduled_s >= spec.rules.warmup_s
+    well = counted & (found.kind == Kind.OK)
+    late = counted & (found.ready_s - found.scheduled_s > LATE_S)
+    return Events(
+        float(found.output_tokens[well].sum()) / length_s,
+        point.lateness_p99_s,
+        int(counted.sum()),
+        int(late.sum()),
+        point.outcomes,
+    )
 
 
 def main() -> int:

@@ -59,13 +59,14 @@ def test_a_stall_is_in_the_percentile_and_the_control_misses_it(despite_stalls):
 
 
 def test_ten_thousand_events_a_second_leave_the_generator_on_time(despite_stalls):
-    def check():
-        found = SCRIPT["events"](4.0)
+    def judge(found, stalled_s):
         assert set(found.outcomes) == {"OK"}
         assert found.per_s == pytest.approx(SCRIPT["EVENTS_PER_S"], rel=0.15)
-        assert found.lateness_p99_s <= SCRIPT["LATE_S"], found
+        # At most 1 % are late, beside those that were scheduled while the machine stood still.
+        per_s = SCRIPT["EVENTS_PER_S"] / SCRIPT["TOKENS"]
+        assert found.late <= 0.01 * found.requests + per_s * stalled_s, found
 
-    despite_stalls(check)
+    despite_stalls(SCRIPT["events"], 4.0, judge=judge)
 
 
 def round_trip_s(url):

@@ -174,8 +174,10 @@ def test_runs_in_two_lanes(lanes):
         Job(case("play.zeros", "zeros"), issue("play.zeros", "judged_output", needs=("gpus>=98",)), key("zeros")),
     ]
     before = {one.pid for one in psutil.Process().children(recursive=True)}
-    for _ in range(3):
-        made = {id(job): (rows, seconds) for job, rows, seconds in lanes.make(given)}
+    for measurement in "123":
+        logs = lanes.logs / measurement
+        logs.mkdir()
+        made = {id(job): (rows, seconds) for job, rows, seconds in evolve(lanes, logs=logs).make(given)}
         # Other work on the machine may hide the gain.
         if made[id(given[0])][0]["zeros"].verdict is not Verdict.INCONCLUSIVE:
             break

@@ -101,6 +101,8 @@ class Lanes:
 
     def _start(self, number: int) -> tuple["subprocess.Popen[bytes]", Connection]:
         """Start a lane; its fork server and all below end with it."""
+        logs = self.logs / f"lane-{number}"
+        logs.mkdir()
         ours, theirs = Pipe()
         command = [sys.executable, "-P", "-m", "aiperf_core.selftest.lanes", str(theirs.fileno())]
         # Its own session: Ctrl-C in the terminal reaches the selftest alone, which ends its lanes.
@@ -108,8 +110,6 @@ class Lanes:
             command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, start_new_session=True
         )
         theirs.close()
-        logs = self.logs / f"lane-{number}"
-        logs.mkdir()
         ours.send((logs, self.device, dict(self.severities), self.preload, list(self.processors[number])))
         return process, ours
 
