@@ -77,11 +77,11 @@ async def keys(rows: int, repeats: int) -> dict[str, list[tuple[float, float]]]:
     """Seconds from each key to the redrawn screen, and of the processor, by key, with this number of rows."""
     from textual.worker import WorkerCancelled
 
-    from aiperf_analysis.result import Column, Figure, Record, Result, Table
     from aiperf_analysis.tui.app import ResultsApp
     from aiperf_analysis.tui.places import RunsScreen
     from aiperf_analysis.tui.source import Source
     from aiperf_core.plugins import load_plugins
+    from aiperf_core.report.result import Column, Figure, Record, Result, Table
 
     columns = [Column("name", "row"), Column("verdict", "verdict", "verdict"), Column("time", "median", "figure")]
     records = [

@@ -22,6 +22,7 @@ from aiperf_analysis.schema import SUITE as SUITE_SCHEMA
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import load_plugins
+from aiperf_core.report.metrics import STORED
 from aiperf_core.results import jsontext, structure
 
 TEXT = """\
@@ -84,7 +85,7 @@ END = " All fields: aiperf schema ci-suite"
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('metric = "memory"', 'metric = "speed"', 'suite.toml:11: gates[1].metric is "speed"; accepted: time, speedup, memory, energy.'),
+        ('metric = "memory"', 'metric = "speed"', 'suite.toml:11: gates[1].metric is "speed"; accepted: ' + ', '.join(STORED) + '.'),
         ("floor = 0.02", 'floor = "2%"', 'suite.toml:12: gates[1].floor is "2%"; accepted: a number or null.'),
         ("floor = 0.02", "floor = 2.0", "suite.toml:12: gates[1].floor is 2.0; accepted: 0 to 1."),
         ("processors = 0.2", "processors = 20", "suite.toml:5: busy.processors is 20.0; accepted: 0 to 1."),

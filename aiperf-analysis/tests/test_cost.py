@@ -8,12 +8,12 @@ from attrs import evolve
 from click.testing import CliRunner
 
 from aiperf_analysis.analyses.cost import Options, analyze
-from aiperf_analysis.result import Figure
 from aiperf_analysis.selection import select
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Energy
 from aiperf_core.plugins import load_plugins
+from aiperf_core.report.result import Figure
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 

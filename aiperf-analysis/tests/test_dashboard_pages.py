@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from aiperf_analysis.result import counted
 from aiperf_analysis.sources.filters import Filters
 from aiperf_analysis.store import adding, database
 from aiperf_analysis.traces.example import Job, write
 from aiperf_core.analysis import Analysis
+from aiperf_core.report.result import counted
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST

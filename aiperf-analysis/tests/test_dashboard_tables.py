@@ -10,7 +10,7 @@ from attrs import evolve
 from aiperf_analysis.dashboard import shown
 from aiperf_analysis.dashboard.pages import load_tables
 from aiperf_analysis.load_documents import load_of
-from aiperf_analysis.result import Column, Origin, Record, Table, counted
+from aiperf_core.report.result import Column, Origin, Record, Table, counted
 from aiperf_core.results import example
 from aiperf_core.results.models import Document
 

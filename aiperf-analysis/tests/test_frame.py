@@ -15,11 +15,11 @@ from attrs import evolve, frozen
 from aiperf_analysis import plugin, schema
 from aiperf_analysis.cli import terminal
 from aiperf_analysis.options import from_texts, option
-from aiperf_analysis.result import Column, Figure, LeftOut, Record, Result, Table, counted, document, figure
 from aiperf_analysis.selection import fits, required, select
 from aiperf_core.analysis import Analysis
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
+from aiperf_core.report.result import Column, Figure, LeftOut, Record, Result, Table, counted, document, figure
 from aiperf_core.results import example, jsontext
 
 NEWER, NEWEST = "2026-11-22T00:00:00+00:00", "2026-11-23T00:00:00+00:00"

@@ -9,8 +9,10 @@ import xml.etree.ElementTree as ET
 import pytest
 from attrs import evolve
 
-from aiperf_analysis.render import csv_file, drawings, figures, html
-from aiperf_analysis.result import (
+from aiperf_analysis.render import csv_file, drawings, html
+from aiperf_core.render import layout, plane, svg
+from aiperf_core.report import cell_text
+from aiperf_core.report.result import (
     Axis,
     Column,
     Drawing,
@@ -25,7 +27,6 @@ from aiperf_analysis.result import (
     Table,
     counted,
 )
-from aiperf_core.render import layout, plane, svg
 
 HOSTILE = [
     "=HYPERLINK(1)",
@@ -90,7 +91,7 @@ def drawing(points, kind="intervals", **more):
     ],
 )
 def test_cells_as_text(cell, shown):
-    assert figures.whole(cell) == shown
+    assert cell_text.whole(cell) == shown
 
 
 # --- terminal

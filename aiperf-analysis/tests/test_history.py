@@ -13,10 +13,10 @@ from aiperf_analysis.analyses.history import Options, analyze
 from aiperf_analysis.cli import terminal
 from aiperf_analysis.cli.analyze import Analyses
 from aiperf_analysis.render import csv_file, drawings, html
-from aiperf_analysis.result import document
 from aiperf_analysis.selection import select
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.render import svg
+from aiperf_core.report.result import document
 from aiperf_core.results import example, jsontext
 
 spec = importlib.util.spec_from_file_location("history_bundles", Path(__file__).with_name("history_bundles.py"))

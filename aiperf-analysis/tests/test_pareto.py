@@ -13,6 +13,7 @@ from aiperf_analysis.analyses.pareto import Options, Standing, standings
 from aiperf_analysis.selection import select
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
+from aiperf_core.report.metrics import half_width
 from aiperf_core.results import example
 from aiperf_core.results.models import Quality, Verdict
 
@@ -199,11 +200,11 @@ def test_no_two_rows_with_the_objectives(made):
 
 def test_energy_is_as_uncertain_as_time_and_counter(made):
     made.bundle("one", made.result({"a": 2e-3, "b": 1e-3}, joules={"a": 1.0, "b": 0.5}))
-    row = select([str(made.folder)]).entries[0].row
-    found = joint.joules(row)
+    entry = select([str(made.folder)]).entries[0]
+    found = entry.figure("joules_per_call")
     assert found.value == 1.0
-    assert joint.half_width(found) == pytest.approx(np.hypot(joint.half_width(row.time_s), np.log(1.01)))
-    assert joint.half_width(Estimate(1.0, -0.1, 1.5)) > 3
+    assert half_width(found) == pytest.approx(np.hypot(half_width(entry.row.time_s), np.log(1.01)))
+    assert half_width(Estimate(1.0, -0.1, 1.5)) > 3
 
 
 # --- the simulation

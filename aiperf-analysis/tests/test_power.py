@@ -18,13 +18,13 @@ from aiperf_analysis import power_watch
 from aiperf_analysis.analyses.power import Options, analyze
 from aiperf_analysis.calc.energy import LogEnergy, log_energy, mean_watts, rank_ranges, time_error
 from aiperf_analysis.power_watch import Sample, Sensor, energy_of, watch
-from aiperf_analysis.render import figures
-from aiperf_analysis.result import Figure
 from aiperf_analysis.selection import select
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Energy, Estimate
 from aiperf_core.plugins import load_plugins
+from aiperf_core.report import cell_text
+from aiperf_core.report.result import Figure
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.stats.intervals import Blocks
@@ -102,8 +102,8 @@ def test_a_coarse_counter_gives_a_bound_without_a_rank(tmp_path):
     assert found["rank"] is None
     assert (found["joules"].value, found["joules"].low) == (None, None)
     assert found["joules"].high > 500 * 0.6013e-3
-    assert figures.text(found["joules"]).startswith("< 3")
-    assert figures.text(found["tokens_per_joule"]).startswith("> 1")
+    assert cell_text.text(found["joules"]).startswith("< 3")
+    assert cell_text.text(found["tokens_per_joule"]).startswith("> 1")
     assert cells(result)["coalesced"]["rank"] == "1"
 
 

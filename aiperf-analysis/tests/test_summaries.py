@@ -8,10 +8,11 @@ from attrs import evolve
 
 from aiperf_analysis.analyses import coverage, improvements, overview, recommend, targets, tradeoff
 from aiperf_analysis.options import NoOptions
-from aiperf_analysis.result import Figure
 from aiperf_analysis.selection import select
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
+from aiperf_core.report.metrics import STORED
+from aiperf_core.report.result import Figure
 from aiperf_core.results import example
 from aiperf_core.results.models import Quality, Verdict
 
@@ -322,7 +323,7 @@ def test_required_targets_decide_the_exit_code(made, tmp_path):
         ({"metric": '"sped"'}, ":2: 'sped' is no metric."),
         (
             {"metric": None},
-            ":2: 'metric' is missing. Accepted: speedup, step_speedup, time_s, wall_s, memory_gain, memory_bytes, bytes_per_s, flop_per_s, wire_bytes_per_s, speed_of_light, joules, ceiling.NAME.",
+            f":2: 'metric' is missing. Accepted: {', '.join(metric.key for metric in STORED.values())}, ceiling.NAME.",
         ),
     ],
 )

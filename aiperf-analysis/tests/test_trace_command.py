@@ -10,11 +10,11 @@ from click.testing import CliRunner
 
 from aiperf_analysis.analyses import trace as analysis
 from aiperf_analysis.render import drawings
-from aiperf_analysis.result import Axis, Drawing, Span
 from aiperf_analysis.traces import breakdown, example, pieces, reading, totals, windows
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
 from aiperf_core.render import svg
+from aiperf_core.report.result import Axis, Drawing, Span
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "analysis_traces.py"
 

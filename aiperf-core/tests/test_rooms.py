@@ -68,6 +68,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "validity": ("validity/*", "validity/checks/*", "validity/registry/*"),
     "stats": ("stats/*",),
+    "report": ("report/*",),
     "plugins": ("hookspecs", "contributions", "observers", "builtin", "plugins", "trial", "manifest"),
     "processes": ("harness/__init__", "harness/processes/*"),
     "isolation": ("harness/isolation/*",),

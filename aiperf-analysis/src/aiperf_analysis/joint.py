@@ -4,7 +4,6 @@ Rows of one target of one bundle share the draws of their passes, where the samp
 independently, from log-normal distributions with the width of their intervals.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from aiperf_analysis.selection import Entry
 from aiperf_core.measurements import Estimate
-from aiperf_core.results.models import Row
+from aiperf_core.report.metrics import half_width
 from aiperf_core.stats.intervals import joint_medians
 
 Floats = NDArray[np.float64]
@@ -57,23 +56,6 @@ def lognormal(estimate: Estimate, rng: np.random.Generator, draws: int) -> Float
     """Draws of a figure whose 95 % interval is that of a repeated run."""
     found: Floats = estimate.value * np.exp(half_width(estimate) / _NORMAL * rng.standard_normal(draws))
     return found
-
-
-def half_width(estimate: Estimate) -> float:
-    """Half the interval's width on the logarithmic scale. An end that is not positive counts as far away."""
-    low = max(estimate.low, estimate.value * 1e-3)
-    return max(math.log(max(estimate.high, estimate.value) / low) / 2, 0.0)
-
-
-def joules(row: Row) -> Estimate | None:
-    """The energy of a call: its error is that of the time and of the counter's steps, in quadrature."""
-    energy = row.energy
-    if energy is None or energy.joules_per_call <= 0:
-        return None
-    of_time = half_width(row.time_s) if row.time_s else 0.0
-    wide = math.hypot(of_time, math.log1p(energy.resolution_j / energy.joules_per_call))
-    value = energy.joules_per_call
-    return Estimate(value, value * math.exp(-wide), value * math.exp(wide))
 
 
 def ranks(scores: Floats) -> list[tuple[int, int]]:

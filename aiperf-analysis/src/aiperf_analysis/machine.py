@@ -5,10 +5,10 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from aiperf_analysis.result import Column, Figure, Record, Result, Table
 from aiperf_core import units
 from aiperf_core.devices.ceiling_figures import figures, of_datasheet
 from aiperf_core.measurements import Ceilings
+from aiperf_core.report.result import Column, Figure, Record, Result, Table
 from aiperf_core.results import structure
 from aiperf_core.results.hardware import hardware_key
 from aiperf_core.results.models import Machine

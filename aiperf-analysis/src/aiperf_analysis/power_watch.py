@@ -15,10 +15,10 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from aiperf_analysis.result import Axis, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted
 from aiperf_core.devices.telemetry import Telemetry
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
+from aiperf_core.report.result import Axis, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted
 
 RATE_HZ = 10.0
 # Steps of the counter that the figure needs: each end is old by up to one.

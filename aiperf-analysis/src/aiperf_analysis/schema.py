@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from aiperf_analysis import result
 from aiperf_analysis.ci.suite import FORMAT
+from aiperf_core.report import result
 from aiperf_core.results import jsontext
 from aiperf_core.results.schema import Schemas
 

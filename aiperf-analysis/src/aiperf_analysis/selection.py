@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
-from aiperf_analysis.result import ChangedBundle, LeftOut, Origin, Source
 from aiperf_core import units
 from aiperf_core.errors import AiperfError, BundleError, UsageError
 from aiperf_core.measurements import Ceilings
 from aiperf_core.names import words
 from aiperf_core.render.marks import colours
+from aiperf_core.report.metrics import METRICS, of_goal
+from aiperf_core.report.result import ChangedBundle, Figure, LeftOut, Origin, Source
 from aiperf_core.results.address import find
 from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
 from aiperf_core.results.filenames import MANIFEST
@@ -113,6 +114,15 @@ class Entry:
     def params(self) -> tuple[tuple[str, float], ...]:
         """The sizes of the workload, as sorted pairs."""
         return tuple(sorted(self.result.problem.params.items()))
+
+    def figure(self, key: str) -> Figure:
+        """A metric of the row."""
+        return METRICS[key].of(self.result, self.row)
+
+    @property
+    def gain(self) -> Figure:
+        """The speedup, or the memory gain where that is the goal."""
+        return of_goal(self.result).of(self.result, self.row)
 
     @property
     def ceilings(self) -> Ceilings | None:

@@ -10,9 +10,9 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from aiperf_analysis.result import Column, Drawing, LeftOut, Origin, Point, Record, Result, Series, Table
 from aiperf_analysis.selection import Entry, Selection
 from aiperf_core import units
+from aiperf_core.report.result import Column, Drawing, LeftOut, Origin, Point, Record, Result, Series, Table
 
 COLUMN = Column("size", "size")
 # The columns of a table whose records are rows or targets, and those behind which the size stands.

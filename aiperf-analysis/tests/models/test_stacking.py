@@ -13,9 +13,9 @@ from aiperf_analysis.analyses import stacking
 from aiperf_analysis.analyses.stacking import Options
 from aiperf_analysis.models import factorial
 from aiperf_analysis.models.draws import probability
-from aiperf_analysis.result import Figure
 from aiperf_analysis.selection import select
 from aiperf_core.measurements import Estimate
+from aiperf_core.report.result import Figure
 from aiperf_core.results.models import Verdict
 
 

@@ -13,10 +13,10 @@ from aiperf_analysis.analyses.whatif import Options
 from aiperf_analysis.models import amounts, parts
 from aiperf_analysis.models.parts import Refused
 from aiperf_analysis.models.sizes import at_size, largest_size
-from aiperf_analysis.result import Figure
 from aiperf_analysis.selection import select
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Audit, Ceilings, Spread, Work
+from aiperf_core.report.result import Figure
 from aiperf_core.results import example, structure
 from aiperf_core.results.models import Conditions
 from aiperf_core.stats.speed_of_light import cost_of, least_time

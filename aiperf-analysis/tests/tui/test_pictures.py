@@ -5,8 +5,8 @@ import math
 import pytest
 from attrs import evolve
 
-from aiperf_analysis.result import Axis, Drawing, Figure, Point, Series, Span, counted
 from aiperf_analysis.tui.pictures import drawn, histogram, sparkline
+from aiperf_core.report.result import Axis, Drawing, Figure, Point, Series, Span, counted
 
 
 def point(label, x, y=1.0, width=0.1):

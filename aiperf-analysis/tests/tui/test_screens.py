@@ -9,8 +9,6 @@ from attrs import evolve
 from textual.color import Color
 
 from aiperf_analysis.live import shown as live_shown
-from aiperf_analysis.render import figures
-from aiperf_analysis.result import Column, Record, Result, Table, counted
 from aiperf_analysis.tui import samples
 from aiperf_analysis.tui.grid import Grid
 from aiperf_analysis.tui.keys import Keys
@@ -20,6 +18,9 @@ from aiperf_analysis.tui.screen import ResultScreen
 from aiperf_analysis.tui.source import Source
 from aiperf_core.analysis import Analysis
 from aiperf_core.contributions import Installed
+from aiperf_core.report import cell_text
+from aiperf_core.report.metrics import SUMMARY
+from aiperf_core.report.result import Column, Record, Result, Table, counted
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.seal import sealed
 
@@ -83,8 +84,8 @@ def test_details_that_are_read_slowly_change_nothing_but_themselves(drive, here,
 
 def test_no_part_of_a_figure_is_shown(drive, here):
     """A column that has no room for its figures says so, at either side."""
-    shown = {figures.whole(one.cells[name]) for one in rows(Source(here).read()).tables[0].records
-             for name in ("time", "speedup", "memory")}  # fmt: skip
+    shown = {cell_text.whole(one.cells[name]) for one in rows(Source(here).read()).tables[0].records
+             for name in (metric.key for metric in SUMMARY)}  # fmt: skip
 
     async def steps(screen):
         text = await screen.press("2")
@@ -120,7 +121,7 @@ def test_sorting_goes_through_the_columns(drive, here):
         await screen.press("s")
         text = await screen.press("s")
         assert "sorted by median up" in text
-        medians = [one.cells["time"].value for one in _records(screen)]
+        medians = [one.cells["time_s"].value for one in _records(screen)]
         known = [one for one in medians if one is not None]
         assert known == sorted(known)
         assert medians[len(known) :] == [None] * (len(medians) - len(known))

@@ -26,7 +26,7 @@ class Analysis:
     name: as in `aiperf analyze NAME`.
     summary: one line.
     load: its function, `"package.module:function"`, with the parameters `selection` (`aiperf_analysis.selection`) and
-        `options` (a class of attrs, given by its annotation). It returns an `aiperf_analysis.result.Result`.
+        `options` (a class of attrs, given by its annotation). It returns an `aiperf_core.report.result.Result`.
     """
 
     name: str = field(

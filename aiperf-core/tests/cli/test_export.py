@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from aiperf_core.cli.export import FORMATS
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
+from aiperf_core.report.text import COLUMNS
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.export import COLUMNS
 
 HOSTILE = "=cmd|' /C calc'!A0 <script>alert(1)</script> \x1b[2J \u202e | `x` \" onclick='y'\nnext"
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from aiperf_analysis.advice.items import Item, chosen, topics
 from aiperf_analysis.advice.probes import Answer, Seen, answer
 from aiperf_analysis.advice.proof import STATUSES, Proof, proof, proving
-from aiperf_analysis.result import Column, Record, Result, Table, counted
 from aiperf_analysis.selection import Selection
 from aiperf_core import units
+from aiperf_core.report.result import Column, Record, Result, Table, counted
 from aiperf_core.results.models import Machine
 
 OUTCOMES = ("holds", "does not hold", "unknown", "not applicable")

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from aiperf_analysis.render import figures
-from aiperf_analysis.result import LeftOut, Table
 from aiperf_core.names import words
+from aiperf_core.report import cell_text
+from aiperf_core.report.result import LeftOut, Table
 
 HEAD = """# Results of aiperf
 
@@ -44,7 +44,7 @@ def _table(table: Table, room: int) -> tuple[str, int]:
         lines += [words(table.note), ""]
     lines += [_line(heads), _line(["---"] * len(heads))]
     rows = [
-        _line([figures.whole(record.cells.get(column.key)) for column in table.columns]) for record in table.records
+        _line([cell_text.whole(record.cells.get(column.key)) for column in table.columns]) for record in table.records
     ]
     return _fitted(lines, rows, room)
 

@@ -8,12 +8,12 @@ from attrs import frozen
 from aiperf_analysis.advice import labels
 from aiperf_analysis.advice.labels import Precision
 from aiperf_analysis.advice.rules import RULES, Evidence, Rule, Subject
-from aiperf_analysis.result import Column, LeftOut, Record, Result, Table
 from aiperf_analysis.selection import Entry, Selection, required, select
 from aiperf_core import units
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.profiling import store
 from aiperf_core.profiling.models import Profile
+from aiperf_core.report.result import Column, LeftOut, Record, Result, Table
 
 _MOST_COMMANDS = 3
 _MOST_ROWS = 3  # that a rule names

@@ -22,9 +22,9 @@ from pathlib import Path
 from attrs import frozen
 
 from aiperf_analysis.advice.rules import RULES, Rule
-from aiperf_analysis.result import Figure
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
+from aiperf_core.report.result import Figure
 from aiperf_core.targets import nearest
 
 FILE = "labels.toml"

@@ -5,8 +5,8 @@ from typing import Literal
 
 from attrs import frozen
 
-from aiperf_analysis.result import Figure, counted, figure
 from aiperf_analysis.selection import Entry, Selection
+from aiperf_core.report.result import Figure
 from aiperf_core.results.hardware import hardware_key
 from aiperf_core.results.models import Machine, Verdict
 
@@ -58,7 +58,4 @@ def is_here(entry: Entry, here: Machine) -> bool:
 
 def gain(entry: Entry) -> Figure:
     """The speedup of a faster row, the memory gain of a smaller one."""
-    row = entry.row
-    if row.verdict is Verdict.SMALLER:
-        return counted(row.memory_gain, reason="no memory was measured")
-    return figure(row.speedup, reason="the row has no speedup")
+    return entry.figure("memory_gain" if entry.row.verdict is Verdict.SMALLER else "speedup")

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from aiperf_analysis.result import Column, Figure, Record, Table, figure
 from aiperf_analysis.selection import Entry
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
+from aiperf_core.report.result import Column, Figure, Record, Table, figure
 from aiperf_core.targets import nearest
 
 _SHARE = re.compile(r"(.+)=(\d+(?:\.\d+)?)(?:\.\.(\d+(?:\.\d+)?))?(%?)")

@@ -8,12 +8,12 @@ from aiperf_analysis.advice import document, opinion
 from aiperf_analysis.advice.explain import explain
 from aiperf_analysis.advice.redaction import redactor
 from aiperf_analysis.options import option
-from aiperf_analysis.result import Column, Figure, Record, Result, Table, counted, figure
 from aiperf_analysis.selection import Entry, Selection, required
 from aiperf_analysis.sizes import COLUMN, size_of
 from aiperf_core import units
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
+from aiperf_core.report.result import Column, Figure, Record, Result, Table, counted
 
 KEY_VARIABLE = "AIPERF_LLM_KEY"
 
@@ -99,7 +99,6 @@ def _rows(entries: Sequence[Entry]) -> Table:
     records = []
     for one in entries:
         row = one.row
-        memory = row.memory.most_bytes if row.memory else None
         records.append(
             Record(
                 {
@@ -107,27 +106,18 @@ def _rows(entries: Sequence[Entry]) -> Table:
                     "class": one.hardware,
                     "role": f"{row.role}, {row.kind}" if row.kind else row.role,
                     "verdict": row.verdict.value,
-                    "time": figure(row.time_s, "s", reason="no time"),
-                    "speedup": figure(row.speedup, reason="no speedup"),
-                    "sol": _sol(one),
+                    "time": one.figure("time_s"),
+                    "speedup": one.figure("speedup"),
+                    "sol": one.figure("speed_of_light_fraction"),
                     "bound": row.speed_of_light.bound if row.speed_of_light else None,
-                    "memory": counted(memory, "B", reason="no memory was measured"),
-                    "energy": counted(row.energy.net_joules_per_call if row.energy else None, "J",
-                                      reason=row.no_energy or "no energy was measured"),
+                    "memory": one.figure("peak_bytes"),
+                    "energy": one.figure("net_joules_per_call"),
                     "why": row.why,
                 },
                 [one.origin],
             )
         )  # fmt: skip
     return Table("rows", "rows", columns, records)
-
-
-def _sol(entry: Entry) -> Figure:
-    light, time = entry.row.speed_of_light, entry.row.time_s
-    if light is None or time is None or time.low <= 0:
-        return Figure(value=None, unit="%", reason="no ceiling or no declared work")
-    low, value, high = (100 * light.time_s / one for one in (time.high, time.value, time.low))
-    return Figure(value=value, low=low, high=high, unit="%", certainty="derived")
 
 
 def _steps(entries: Sequence[Entry]) -> Table:
@@ -137,7 +127,7 @@ def _steps(entries: Sequence[Entry]) -> Table:
             {
                 "row": one.name,
                 "after": one.row.builds_on,
-                "step": figure(one.row.step_speedup, reason="not measured"),
+                "step": one.figure("step_speedup"),
                 "mechanisms": ", ".join(one.row.mechanisms) or None,
             },
             [one.origin],

@@ -12,12 +12,12 @@ from aiperf_analysis.calc.energy import LogEnergy, mean_watts
 from aiperf_analysis.calc.quantities import positive, share
 from aiperf_analysis.options import option
 from aiperf_analysis.prices.book import Book, Price, default_path, read, warnings
-from aiperf_analysis.result import Axis, Cell, Column, Drawing, Figure, Origin, Point, Record, Result, Series, Table
 from aiperf_analysis.selection import Entry, Measured, Selection, required
 from aiperf_core import units
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
+from aiperf_core.report.result import Axis, Cell, Column, Drawing, Figure, Origin, Point, Record, Result, Series, Table
 from aiperf_core.units import plural
 
 

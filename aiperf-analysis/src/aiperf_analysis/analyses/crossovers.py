@@ -7,9 +7,9 @@ from typing import Any
 from attrs import frozen
 
 from aiperf_analysis.analyses.curves import Group, GroupKey
-from aiperf_analysis.result import Column, Record, Table, counted
 from aiperf_analysis.selection import Entry
 from aiperf_core.measurements import Estimate
+from aiperf_core.report.result import Column, Record, Table, counted
 from aiperf_core.stats.compare import independent_ratio
 from aiperf_core.stats.intervals import ratio_interval, verdict
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from aiperf_analysis.analyses.stacks import NO_SAMPLES, NOT_MEASURED, Stack, said
 from aiperf_analysis.models import factorial
 from aiperf_analysis.models.factorial import NOTHING, Combination
-from aiperf_analysis.result import Column, Figure, Record, Table, counted
+from aiperf_core.report.result import Column, Figure, Record, Table, counted
 
 
 def estimates(stacks: Sequence[Stack]) -> Table:

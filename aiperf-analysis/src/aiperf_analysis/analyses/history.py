@@ -6,9 +6,16 @@ from aiperf_analysis.history.changes import ALPHA, Course, Step
 from aiperf_analysis.history.judged import FALSE_DISCOVERIES, LEAST, change, direction, judged, without_steps
 from aiperf_analysis.history.newest import LEAST_RUNS, Standing
 from aiperf_analysis.history.noise import finite_exp
-from aiperf_analysis.history.series import METRICS, Border, RunSeries, series_of
+from aiperf_analysis.history.series import Border, RunSeries, series_of
 from aiperf_analysis.options import option
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import HISTORY_PICTURE, Selection, required
+from aiperf_analysis.sizes import Sizes
+from aiperf_core import units
+from aiperf_core.errors import UsageError
+from aiperf_core.measurements import Estimate
+from aiperf_core.names import words
+from aiperf_core.report.metrics import STORED
+from aiperf_core.report.result import (
     Axis,
     Cell,
     Column,
@@ -24,12 +31,6 @@ from aiperf_analysis.result import (
     counted,
     figure,
 )
-from aiperf_analysis.selection import HISTORY_PICTURE, Selection, required
-from aiperf_analysis.sizes import Sizes
-from aiperf_core import units
-from aiperf_core.errors import UsageError
-from aiperf_core.measurements import Estimate
-from aiperf_core.names import words
 
 _MOST_DRAWN = 8  # series of one picture
 
@@ -38,7 +39,7 @@ _MOST_DRAWN = 8  # series of one picture
 class Options:
     """What is looked at, and what counts as a change."""
 
-    metric: str = option("time", "The figure.", choices=tuple(METRICS))
+    metric: str = option("time", "The figure.", choices=tuple(STORED))
     row: tuple[str, ...] = option((), "Only these implementations; several by commas.", metavar="NAME,NAME")
     floor: float | None = option(
         None, "The smallest difference that matters. [default: the target's own]", metavar="FRACTION"
@@ -64,7 +65,7 @@ def analyze(selection: Selection, options: Options) -> Result:
     """
     if options.floor is not None and not 0 <= options.floor < 1:
         raise UsageError(f"--floor takes a share from 0 to less than 1, such as 0.01; got {options.floor:g}.")
-    metric = METRICS[options.metric]
+    metric = STORED[options.metric]
     believed = selection.entries
     required(believed, selection)
     if options.row:

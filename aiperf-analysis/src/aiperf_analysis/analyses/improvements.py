@@ -9,7 +9,10 @@ import numpy as np
 from attrs import asdict, frozen
 
 from aiperf_analysis.options import option
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_core import units
+from aiperf_core.measurements import Estimate
+from aiperf_core.report.result import (
     Axis,
     Column,
     Drawing,
@@ -23,9 +26,6 @@ from aiperf_analysis.result import (
     counted,
     figure,
 )
-from aiperf_analysis.selection import Entry, Selection, required
-from aiperf_core import units
-from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Verdict
 from aiperf_core.targets import nearest
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from attrs import evolve, frozen
 
-from aiperf_analysis.result import Axis, Column, Drawing, Figure, Point, Record, Series, Table, figure
 from aiperf_analysis.selection import Entry
 from aiperf_core.measurements import Estimate
+from aiperf_core.report.result import Axis, Column, Drawing, Figure, Point, Record, Series, Table, figure
 from aiperf_core.units import plural
 
 # Of a ladder: the largest relative difference between the product of its steps and its total.

@@ -10,7 +10,11 @@ from attrs import asdict, frozen
 from aiperf_analysis import joint
 from aiperf_analysis.joint import Floats
 from aiperf_analysis.options import option
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import Entry, Selection
+from aiperf_core import units
+from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.names import words
+from aiperf_core.report.result import (
     Axis,
     Column,
     Drawing,
@@ -21,13 +25,7 @@ from aiperf_analysis.result import (
     Result,
     Series,
     Table,
-    counted,
-    figure,
 )
-from aiperf_analysis.selection import Entry, Selection
-from aiperf_core import units
-from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.names import words
 from aiperf_core.results.models import Verdict
 from aiperf_core.results.signing import SignatureError, verify
 from aiperf_core.stats.expectations import module_hash
@@ -109,7 +107,7 @@ def analyze(selection: Selection, options: Options) -> Result:
             continue
         held = boards.get(board_of(one), [])
         reason = checked.broken(one) or _other_source(one, held) or _superseded(one, held, signed)
-        reason = reason or ("" if score_of(one).value is not None else score_of(one).reason or "no score")
+        reason = reason or ("" if one.gain.value is not None else one.gain.reason or "no score")
         if reason:
             left_out.append(LeftOut(one.name, one.row.verdict.value, reason, one.origin))
         else:
@@ -160,13 +158,6 @@ def board_of(entry: Entry) -> Board:
         cache=key.cache,
         lossy=quality.metric if quality else "",
     )
-
-
-def score_of(entry: Entry) -> Figure:
-    """The gain of a row by the goal of its target."""
-    if entry.result.goal == "memory":
-        return counted(entry.row.memory_gain, reason="no memory was measured")
-    return figure(entry.row.speedup, reason="it has no speedup")
 
 
 # --- the rules of an entry
@@ -270,7 +261,7 @@ def _nobody(selection: Selection, left_out: Sequence[LeftOut], options: Options)
 def _scored(entries: Sequence[Entry], selection: Selection) -> list[_Scored]:
     """The entries with the range of their ranks, the best first."""
     ranges = joint.ranks(_draws(entries, selection)) if len(entries) > 1 else [(1, 1)]
-    found = [_Scored(entry, score_of(entry), best, worst) for entry, (best, worst) in zip(entries, ranges, strict=True)]
+    found = [_Scored(entry, entry.gain, best, worst) for entry, (best, worst) in zip(entries, ranges, strict=True)]
     return sorted(found, key=lambda one: (one.best, one.worst, -(one.score.value or 0.0)))
 
 

@@ -10,9 +10,9 @@ from aiperf_analysis.models import laws
 from aiperf_analysis.models.curve import CONTRADICTS
 from aiperf_analysis.models.draws import percentiles
 from aiperf_analysis.models.pieces import LEAST_POINTS
-from aiperf_analysis.result import Cell, Column, Figure, Record, Table, counted, figure
 from aiperf_analysis.selection import Entry
 from aiperf_core.measurements import Estimate
+from aiperf_core.report.result import Cell, Column, Figure, Record, Table, counted, figure
 
 
 @frozen(eq=False)

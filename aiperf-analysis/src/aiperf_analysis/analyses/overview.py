@@ -8,10 +8,20 @@ import numpy as np
 from attrs import asdict
 
 from aiperf_analysis.options import NoOptions
-from aiperf_analysis.result import Axis, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted, figure
 from aiperf_analysis.selection import Entry, Selection, required
 from aiperf_core import units
-from aiperf_core.results.models import Row
+from aiperf_core.report.result import (
+    Axis,
+    Column,
+    Drawing,
+    Figure,
+    Point,
+    Record,
+    Result,
+    Series,
+    Table,
+    counted,
+)
 from aiperf_core.stats.best import best_of
 
 # The kinds of baseline over which gains are averaged. A gain over an antipattern says how bad that is.
@@ -36,7 +46,7 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
     gains: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for (_, name), entries in sorted(groups.items(), key=lambda pair: (pair[0][1], pair[1][0].hardware)):
         best, result = _best(entries), entries[0].result
-        gain = _gain(best.row if best else None, result.goal)
+        gain = _figure(best)
         kind = _kind(entries)
         records.append(
             Record(
@@ -47,7 +57,7 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
                     "best": best.row.name if best else None,
                     "verdict": best.row.verdict.value if best else None,
                     "gain": gain,
-                    "memory": _memory(best.row if best else None),
+                    "memory": _figure(best, "memory_gain"),
                     "baseline": kind,
                     "note": f"no gain is expected: {result.no_gain}" if result.no_gain else None,
                 },
@@ -55,7 +65,7 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
             )
         )
         exact = _best([one for one in entries if one.row.quality is None])
-        averaged = _gain(exact.row if exact else None, result.goal)
+        averaged = _figure(exact)
         if averaged.value is not None and not result.no_gain and kind in AVERAGED:
             of_targets = gains.setdefault((result.goal, entries[0].hardware, kind), {})
             of_targets.setdefault(entries[0].base_target, []).append(averaged.value)
@@ -123,18 +133,11 @@ def _best(entries: list[Entry]) -> Entry | None:
     return next((one for one in entries if one.row is row), None)
 
 
-def _gain(row: Row | None, goal: str) -> Figure:
-    if row is None:
+def _figure(entry: Entry | None, key: str = "") -> Figure:
+    """A metric of the best variant, or its gain."""
+    if entry is None:
         return Figure(value=None, reason="no variant is believed")
-    if goal == "memory":
-        return counted(row.memory_gain, reason="no memory was measured")
-    return figure(row.speedup, reason="the row has no speedup")
-
-
-def _memory(row: Row | None) -> Figure:
-    if row is None:
-        return Figure(value=None, reason="no variant is believed")
-    return counted(row.memory_gain, reason="no memory was measured")
+    return entry.figure(key) if key else entry.gain
 
 
 def _kind(entries: Sequence[Entry]) -> str | None:
@@ -158,7 +161,7 @@ def _mean(key: tuple[str, str, str], gains: Mapping[str, Sequence[float]]) -> Re
 
 def _told(means: Sequence[Record]) -> list[str]:
     """A sentence for each mean that could be computed."""
-    from aiperf_analysis.render import figures
+    from aiperf_core.report import cell_text
 
     found = []
     for one in means:
@@ -167,7 +170,7 @@ def _told(means: Sequence[Record]) -> list[str]:
             what = "memory gain" if cells["goal"] == "memory" else "speedup"
             found.append(
                 f"Mean {what} over {cells['baseline']} baselines on {cells['class']} (goal {cells['goal']}): "
-                f"{figures.whole(mean)}."
+                f"{cell_text.whole(mean)}."
             )
     return found
 

@@ -11,7 +11,13 @@ from attrs import asdict, frozen
 from aiperf_analysis import joint
 from aiperf_analysis.joint import Floats
 from aiperf_analysis.options import option
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_analysis.sizes import size_of
+from aiperf_core import units
+from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.measurements import Estimate
+from aiperf_core.names import words
+from aiperf_core.report.result import (
     Axis,
     Column,
     Drawing,
@@ -25,12 +31,6 @@ from aiperf_analysis.result import (
     counted,
     figure,
 )
-from aiperf_analysis.selection import Entry, Selection, required
-from aiperf_analysis.sizes import size_of
-from aiperf_core import units
-from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.measurements import Estimate
-from aiperf_core.names import words
 
 FRONT, DOMINATED, UNDECIDED = "FRONT", "DOMINATED", "UNDECIDED"
 SURE = 0.95
@@ -180,20 +180,19 @@ def dominates(one: Floats, other: Floats, floor: Floats) -> Any:
 
 
 def _time(entry: Entry, _: Options) -> Figure:
-    return figure(entry.row.time_s, "s", reason="it has no time")
+    return entry.figure("time_s")
 
 
 def _wall(entry: Entry, _: Options) -> Figure:
-    return figure(entry.row.wall_s, "s", reason="the caller's wait was not measured")
+    return entry.figure("wall_s")
 
 
 def _memory(entry: Entry, _: Options) -> Figure:
-    most = entry.row.memory.most_bytes if entry.row.memory else None
-    return counted(most, "B", "no peak of its memory was measured")
+    return entry.figure("peak_bytes")
 
 
 def _energy(entry: Entry, _: Options) -> Figure:
-    return figure(joint.joules(entry.row), "J", reason=entry.row.no_energy or "no energy was measured")
+    return entry.figure("joules_per_call")
 
 
 def _quality(entry: Entry, _: Options) -> Figure:

@@ -4,9 +4,13 @@ from collections.abc import Callable
 
 from attrs import asdict, frozen
 
-from aiperf_analysis import joint
 from aiperf_analysis.options import option
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_core import units
+from aiperf_core.errors import UsageError
+from aiperf_core.measurements import Estimate
+from aiperf_core.report.metrics import METRICS
+from aiperf_core.report.result import (
     Axis,
     Column,
     Drawing,
@@ -16,13 +20,8 @@ from aiperf_analysis.result import (
     Result,
     Series,
     Table,
-    counted,
     figure,
 )
-from aiperf_analysis.selection import Entry, Selection, required
-from aiperf_core import units
-from aiperf_core.errors import UsageError
-from aiperf_core.measurements import Estimate
 
 TRAINING = "training"  # the tag of targets of a training step
 
@@ -42,17 +41,17 @@ class Case:
 
 
 def _memory(entry: Entry) -> Figure:
-    return counted(entry.row.memory_gain, reason="no memory was measured")
+    return entry.figure("memory_gain")
 
 
 def _speed(entry: Entry) -> Figure:
-    return figure(entry.row.speedup, reason="it has no speedup")
+    return entry.figure("speedup")
 
 
 def _energy(entry: Entry) -> Figure:
     """The baseline's energy of a call divided by the row's; their errors are independent."""
-    base = entry.baseline
-    mine, theirs = joint.joules(entry.row), joint.joules(base) if base else None
+    base, joules = entry.baseline, METRICS["joules_per_call"]
+    mine, theirs = (joules.estimate(entry.result, row) if row else None for row in (entry.row, base))
     if mine is None or theirs is None:
         return Figure(value=None, certainty="derived", reason=entry.row.no_energy or "no energy was measured")
     low, high = theirs.low / mine.high, theirs.high / mine.low

@@ -14,7 +14,11 @@ from aiperf_analysis.models.draws import DRAWS
 from aiperf_analysis.models.laws import LawFit
 from aiperf_analysis.models.pieces import LEAST_POINTS, Pieces, pieces
 from aiperf_analysis.options import option
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.measurements import Estimate
+from aiperf_core.names import words
+from aiperf_core.report.result import (
     Axis,
     Cell,
     Column,
@@ -28,10 +32,6 @@ from aiperf_analysis.result import (
     counted,
     figure,
 )
-from aiperf_analysis.selection import Entry, Selection, required
-from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.measurements import Estimate
-from aiperf_core.names import words
 from aiperf_core.results.models import DISBELIEVED
 from aiperf_core.stats.compare import independent_ratio
 from aiperf_core.targets import WORLD_SIZE

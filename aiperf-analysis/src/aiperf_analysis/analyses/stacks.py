@@ -7,9 +7,9 @@ from attrs import field, frozen
 
 from aiperf_analysis.models import factorial
 from aiperf_analysis.models.factorial import Combination, Design, Weights
-from aiperf_analysis.result import Figure, Origin, figure
 from aiperf_analysis.selection import Entry, Selection
 from aiperf_core.measurements import Estimate
+from aiperf_core.report.result import Figure, Origin, figure
 from aiperf_core.results.models import Row
 from aiperf_core.stats.intervals import Blocks, log_contrast
 

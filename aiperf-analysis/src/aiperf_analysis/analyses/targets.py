@@ -15,7 +15,7 @@ A metric `ceiling.NAME` holds what the machine was measured to reach, such as `c
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,9 +23,13 @@ from typing import Any, Literal
 
 from attrs import asdict, frozen
 
-from aiperf_analysis import joint
 from aiperf_analysis.options import option
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import Selection, required
+from aiperf_core import units
+from aiperf_core.errors import UsageError
+from aiperf_core.names import words
+from aiperf_core.report.metrics import BY_NAME, STORED
+from aiperf_core.report.result import (
     Axis,
     Column,
     Drawing,
@@ -37,12 +41,7 @@ from aiperf_analysis.result import (
     Status,
     Table,
     counted,
-    figure,
 )
-from aiperf_analysis.selection import Entry, Selection, required
-from aiperf_core import units
-from aiperf_core.errors import UsageError
-from aiperf_core.names import words
 from aiperf_core.stats.best import best_of
 from aiperf_core.targets import nearest
 
@@ -82,64 +81,6 @@ class Wanted:
     date: date
     line: int
     note: str = ""
-
-
-@frozen
-class Metric:
-    """A figure of a row that a target can be set for."""
-
-    unit: str
-    figure: Callable[[Entry], Figure]
-
-
-def _estimate(name: str, unit: str) -> Metric:
-    return Metric(unit, lambda entry: figure(getattr(entry.row, name), unit, reason=f"the row has no {name}"))
-
-
-def _rate(name: str, unit: str) -> Metric:
-    """A rate of declared work: its interval is that of the time, turned over."""
-
-    def of(entry: Entry) -> Figure:
-        value, time = getattr(entry.row, name), entry.row.time_s
-        if value is None or time is None:
-            return Figure(value=None, unit=unit, reason=f"the row has no {name}")
-        low, high = value * time.value / time.high, value * time.value / max(time.low, time.value * 1e-9)
-        return Figure(value=value, low=low, high=high, unit=unit, certainty="derived")
-
-    return Metric(unit, of)
-
-
-def _fraction(entry: Entry) -> Figure:
-    light, time = entry.row.speed_of_light, entry.row.time_s
-    if light is None or time is None:
-        return Figure(value=None, unit="%", reason="the row has no speed of light")
-    low, high = light.time_s / time.high, light.time_s / max(time.low, time.value * 1e-9)
-    return Figure(value=100 * light.fraction, low=100 * low, high=100 * high, unit="%", certainty="derived")
-
-
-def _most(entry: Entry) -> Figure:
-    return counted(entry.row.memory.most_bytes if entry.row.memory else None, "B", "no peak of memory was measured")
-
-
-def _joules(entry: Entry) -> Figure:
-    return figure(joint.joules(entry.row), "J", reason=entry.row.no_energy or "no energy was measured")
-
-
-METRICS = {
-    "speedup": _estimate("speedup", "1"),
-    "step_speedup": _estimate("step_speedup", "1"),
-    "time_s": _estimate("time_s", "s"),
-    "wall_s": _estimate("wall_s", "s"),
-    "memory_gain": Metric("1", lambda entry: counted(entry.row.memory_gain, reason="no memory was measured")),
-    "memory_bytes": Metric("B", _most),
-    "bytes_per_s": _rate("bytes_per_s", "B/s"),
-    "flop_per_s": _rate("flop_per_s", "FLOP/s"),
-    "wire_bytes_per_s": _rate("wire_bytes_per_s", "B/s"),
-    "speed_of_light": Metric("%", _fraction),
-    "joules": Metric(
-        "J", lambda entry: figure(joint.joules(entry.row), "J", reason=entry.row.no_energy or "no energy")
-    ),
-}
 
 
 def analyze(selection: Selection, options: Options) -> Result:
@@ -238,9 +179,10 @@ def _entry(path: Path, line: int, given: dict[str, Any]) -> Wanted:
         if not isinstance(texts[key], str):
             raise refuse(f"'{key}' takes a text; found {words(str(given[key]))}.")
     metric = texts["metric"]
-    if metric not in METRICS and not metric.startswith(CEILING):
-        asked = f"{words(metric)!r} is no metric.{nearest(metric, list(METRICS))}" if metric else "'metric' is missing."
-        raise refuse(f"{asked} Accepted: {', '.join(METRICS)}, {CEILING}NAME.")
+    if (metric not in BY_NAME or BY_NAME[metric].of_samples) and not metric.startswith(CEILING):
+        accepted = [known.key for known in STORED.values()]
+        asked = f"{words(metric)!r} is no metric.{nearest(metric, accepted)}" if metric else "'metric' is missing."
+        raise refuse(f"{asked} Accepted: {', '.join(accepted)}, {CEILING}NAME.")
     if not texts["name"] and not metric.startswith(CEILING):
         raise refuse("'name' is missing: a benchmark, or a pattern such as 'ch07.*'.")
     if not texts["source"].strip():
@@ -290,7 +232,7 @@ def status_of(actual: Figure, wanted: Wanted) -> str:
 def _held(wanted: Wanted, selection: Selection) -> Iterator[tuple[Record, Figure]]:
     """The results that a target is for, or a record that says that there is none."""
     found = list(_of_ceilings(wanted, selection) if wanted.metric.startswith(CEILING) else _of_rows(wanted, selection))
-    unit = METRICS[wanted.metric].unit if wanted.metric in METRICS else _unit(wanted.metric)
+    unit = BY_NAME[wanted.metric].unit if wanted.metric in BY_NAME else _unit(wanted.metric)
     if not found:
         name = f"{wanted.name}:{wanted.row}" if wanted.row else wanted.name or wanted.metric
         none = Figure(value=None, unit=unit, reason="no believed result of this benchmark, row and kind of machine")
@@ -326,7 +268,8 @@ def _of_rows(wanted: Wanted, selection: Selection) -> Iterator[tuple[str, str, F
             best = best_of([one.row for one in entries], first.result.goal)
             chosen = next((one for one in entries if one.row is best), None)
         if chosen is not None:
-            yield chosen.name, chosen.hardware, METRICS[wanted.metric].figure(chosen), [chosen.origin]
+            actual = BY_NAME[wanted.metric].of(chosen.result, chosen.row)
+            yield chosen.name, chosen.hardware, actual, [chosen.origin]
 
 
 def _of_ceilings(wanted: Wanted, selection: Selection) -> Iterator[tuple[str, str, Figure, list[Any]]]:

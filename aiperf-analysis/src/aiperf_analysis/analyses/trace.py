@@ -7,7 +7,6 @@ import numpy as np
 from attrs import asdict, define, field, frozen
 
 from aiperf_analysis.options import option, takes_files
-from aiperf_analysis.result import Axis, Drawing, LeftOut, Origin, Result, Source, Table
 from aiperf_analysis.traces import breakdown, export, memory, pieces, ranks, reading, report, totals, windows
 from aiperf_analysis.traces.breakdown import Breakdown
 from aiperf_analysis.traces.critical import MOST_NODES, SHORT_GAP, WORDS, critical_path
@@ -18,6 +17,7 @@ from aiperf_analysis.traces.totals import Totals
 from aiperf_analysis.traces.windows import Window
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
+from aiperf_core.report.result import Axis, Drawing, LeftOut, Origin, Result, Source, Table
 
 _FACTS = {
     "backwards": "{} slices end before they begin; they were left out.",

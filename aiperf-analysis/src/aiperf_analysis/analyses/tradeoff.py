@@ -5,7 +5,11 @@ from collections import Counter
 from attrs import asdict
 
 from aiperf_analysis.options import NoOptions
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_core import units
+from aiperf_core.errors import AiperfError
+from aiperf_core.measurements import Estimate
+from aiperf_core.report.result import (
     Axis,
     Cell,
     Column,
@@ -20,10 +24,6 @@ from aiperf_analysis.result import (
     counted,
     figure,
 )
-from aiperf_analysis.selection import Entry, Selection, required
-from aiperf_core import units
-from aiperf_core.errors import AiperfError
-from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Row
 
 GAIN, LOSS, TRADE, LOSSY, OPEN = "GAIN", "LOSS", "TRADE", "LOSSY", "UNCLEAR"

@@ -15,7 +15,12 @@ from aiperf_analysis.models import amounts, parts
 from aiperf_analysis.models.parts import Refused
 from aiperf_analysis.models.sizes import at_size, largest_size
 from aiperf_analysis.options import option
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_core.devices.ceiling_figures import REQUIRED, as_fields, of_datasheet
+from aiperf_core.errors import UsageError
+from aiperf_core.measurements import Ceilings
+from aiperf_core.names import words
+from aiperf_core.report.result import (
     Axis,
     Cell,
     Column,
@@ -29,11 +34,6 @@ from aiperf_analysis.result import (
     counted,
     figure,
 )
-from aiperf_analysis.selection import Entry, Selection, required
-from aiperf_core.devices.ceiling_figures import REQUIRED, as_fields, of_datasheet
-from aiperf_core.errors import UsageError
-from aiperf_core.measurements import Ceilings
-from aiperf_core.names import words
 from aiperf_core.results import structure
 from aiperf_core.results.jsontext import JsonError
 from aiperf_core.sweep import base_name

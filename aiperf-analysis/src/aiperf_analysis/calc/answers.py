@@ -21,9 +21,9 @@ from aiperf_analysis.calc.model import (
     weight_notes,
 )
 from aiperf_analysis.calc.parts import ModelShape
-from aiperf_analysis.result import Axis, Cell, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted
 from aiperf_core import units
 from aiperf_core.errors import UsageError
+from aiperf_core.report.result import Axis, Cell, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted
 
 _NAME, _VALUE = Column("what", "what"), Column("value", "value", "figure")
 

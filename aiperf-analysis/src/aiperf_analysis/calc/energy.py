@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import frozen
 
-from aiperf_analysis.result import Figure
 from aiperf_core.measurements import Energy, Estimate
+from aiperf_core.report.result import Figure
 from aiperf_core.stats.intervals import Blocks
 
 # The share of a figure from which the steps of the counter leave no more than a bound.

@@ -14,8 +14,8 @@ from aiperf_analysis.calc.shape import read
 from aiperf_analysis.calc.text import read_text
 from aiperf_analysis.prices.book import Price, warnings
 from aiperf_analysis.prices.book import read as read_prices
-from aiperf_analysis.result import Result
 from aiperf_core.errors import UsageError
+from aiperf_core.report.result import Result
 from aiperf_core.simulation import trace
 
 TENSORS = (1, 2, 4, 8, 16)

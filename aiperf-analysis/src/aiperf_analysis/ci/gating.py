@@ -8,10 +8,11 @@ from attrs import evolve, field, frozen
 from aiperf_analysis.ci.suite import Gate, Suite
 from aiperf_analysis.history.newest import Standing, newest
 from aiperf_analysis.history.noise import logs
-from aiperf_analysis.history.series import METRICS, RunSeries, series_of
-from aiperf_analysis.result import Origin
+from aiperf_analysis.history.series import RunSeries, series_of
 from aiperf_analysis.selection import Entry, Selection, select
 from aiperf_core.errors import ExitCode
+from aiperf_core.report.metrics import STORED
+from aiperf_core.report.result import Origin
 from aiperf_core.results.models import DISBELIEVED, Verdict
 
 # The order of gravity, and the exit code of each word.
@@ -115,7 +116,7 @@ def decide(suite: Suite, selection: Selection) -> Gated:
     series = [
         (gate, one)
         for gate in suite.gates
-        for one in series_of(selection, METRICS[gate.metric], gate.floor, "created")
+        for one in series_of(selection, STORED[gate.metric], gate.floor, "created")
         if gate.is_for(one.key.target, one.key.implementation) and one.runs[-1].entry.run.id == last.id
     ]
     decisions += [_decision(gate, one, len(series)) for gate, one in series]
@@ -196,10 +197,19 @@ def _silent(suite: Suite, selection: Selection, run: str) -> list[Decision]:
     """The believed rows of the newest run without the figure of a gate that they had before."""
     found = []
     for gate in suite.gates:
-        metric = METRICS[gate.metric]
-        had = {one.key for one in selection.entries if one.run.id != run and metric.of(one) is not None}
+        metric = STORED[gate.metric]
+        had = {
+            one.key
+            for one in selection.entries
+            if one.run.id != run and metric.estimate(one.result, one.row) is not None
+        }
         for one in selection.entries:
-            if one.run.id == run and gate.is_for(*_names(one)) and metric.of(one) is None and one.key in had:
+            if (
+                one.run.id == run
+                and gate.is_for(*_names(one))
+                and metric.estimate(one.result, one.row) is None
+                and one.key in had
+            ):
                 reason = f"the newest run has no {gate.metric}: {one.row.reason or 'too few passes'}"
                 named = (*_names(one), one.hardware, gate.metric)
                 found.append(Decision(*named, "INCONCLUSIVE", reason, origin=one.origin))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from aiperf_analysis.history.series import METRICS
 from aiperf_core import suite
+from aiperf_core.report.metrics import STORED
 from aiperf_core.suite import SuiteFormat
 
 
@@ -35,7 +35,7 @@ class Gate:
     @property
     def stops(self) -> str:
         """The change that stops: `up`, `down` or `both`."""
-        return self.direction or ("up" if METRICS[self.metric].better == "down" else "down")
+        return self.direction or ("up" if STORED[self.metric].better == "down" else "down")
 
     def is_for(self, target: str, row: str) -> bool:
         """Whether a row is held to this gate."""
@@ -86,7 +86,7 @@ FORMAT = SuiteFormat(
         (Suite, "min_samples"): {"minimum": 0},
         (Suite, "repeats"): {"minimum": 1, "maximum": 100},
         (Suite, "retries"): {"minimum": 0, "maximum": 10},
-        (Gate, "metric"): {"enum": list(METRICS)},
+        (Gate, "metric"): {"enum": list(STORED)},
         (Gate, "floor"): {"minimum": 0, "maximum": 1},
         (Gate, "direction"): {"enum": ["up", "down", "both", None]},
         (Gate, "confirm"): {"minimum": 1, "maximum": 3},

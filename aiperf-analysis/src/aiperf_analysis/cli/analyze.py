@@ -14,9 +14,9 @@ from aiperf_core.plugins import Plugins
 from aiperf_core.targets import nearest
 
 if TYPE_CHECKING:
-    from aiperf_analysis.result import Result
     from aiperf_analysis.selection import Selection
     from aiperf_core.analysis import Analysis
+    from aiperf_core.report.result import Result
 
 DEFAULT = "overview"
 # What the help shows for a field of these types that names no other word.
@@ -290,7 +290,7 @@ def output(values: dict[str, Any], result: "Result | None" = None, *, check_only
     if out is not None:
         files.write(result, out)
     if values.get("as_json"):
-        from aiperf_analysis.result import document
+        from aiperf_core.report.result import document
         from aiperf_core.results import jsontext
 
         click.echo(jsontext.dumps(document(result)), nl=False)

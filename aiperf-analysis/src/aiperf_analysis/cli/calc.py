@@ -11,7 +11,7 @@ from aiperf_core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from aiperf_analysis.calc.parts import ModelShape
-    from aiperf_analysis.result import Result
+    from aiperf_core.report.result import Result
 
 _WHOLE, _LAYERS, _GPUS = click.IntRange(1, 10**12), click.IntRange(1, 10**5), click.IntRange(1, 10**5)
 _BYTES = click.FloatRange(0, 1e6)

@@ -2,10 +2,10 @@
 
 import click
 
-from aiperf_analysis.render import figures
-from aiperf_analysis.result import Figure, Result, Table
 from aiperf_core.cli.tables import print_table, print_text
 from aiperf_core.names import words
+from aiperf_core.report import cell_text
+from aiperf_core.report.result import Figure, Result, Table
 
 MOST_LEFT_OUT = 8  # rows that are named; more are counted
 
@@ -44,12 +44,12 @@ def show_table(table: Table) -> None:
     columns = [
         column
         for column in table.columns
-        if any(figures.text(record.cells.get(column.key)) != figures.NONE for record in table.records)
+        if any(cell_text.text(record.cells.get(column.key)) != cell_text.NONE for record in table.records)
     ]
     with_interval = {
         column.key
         for column in columns
-        if any(figures.interval(record.cells.get(column.key)) for record in table.records)
+        if any(cell_text.interval(record.cells.get(column.key)) for record in table.records)
     }
     heads: list[str] = []
     for column in columns:
@@ -61,15 +61,17 @@ def show_table(table: Table) -> None:
         for column in columns:
             cell = record.cells.get(column.key)
             cells += (
-                [figures.text(cell), figures.interval(cell)] if column.key in with_interval else [figures.text(cell)]
+                [cell_text.text(cell), cell_text.interval(cell)]
+                if column.key in with_interval
+                else [cell_text.text(cell)]
             )
         rows.append(cells)
     print_table(heads, rows)
     reasons: dict[str, int] = {}
     for record in table.records:
         for cell in record.cells.values():
-            if isinstance(cell, Figure) and figures.reason(cell):
-                reasons[figures.reason(cell)] = reasons.get(figures.reason(cell), 0) + 1
+            if isinstance(cell, Figure) and cell_text.reason(cell):
+                reasons[cell_text.reason(cell)] = reasons.get(cell_text.reason(cell), 0) + 1
     for reason, count in reasons.items():
         print_text(f"without a figure ({count} x): {words(reason)}")
 
@@ -77,5 +79,5 @@ def show_table(table: Table) -> None:
 def _ends(table: Table, key: str) -> str:
     """The head of a column of intervals. Those of values that were not measured are ranges without a probability."""
     cells = (record.cells.get(key) for record in table.records)
-    kinds = {cell.certainty for cell in cells if isinstance(cell, Figure) and figures.interval(cell)}
+    kinds = {cell.certainty for cell in cells if isinstance(cell, Figure) and cell_text.interval(cell)}
     return "range" if kinds == {"estimated"} else "95 % interval"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import click
 
 from aiperf_analysis.cli import terminal
-from aiperf_analysis.result import Result
 from aiperf_analysis.selection import Entry, Measured, Selection
 from aiperf_analysis.tui import pages, samples
 from aiperf_analysis.tui.asking import ask, command_line
@@ -17,6 +16,7 @@ from aiperf_core.cli.tables import print_text, room
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.report.result import Result
 
 WIDTH = 76  # of the samples in a pipe
 MOST_LISTED = 40  # runs or rows in a list to choose from; a part of a name finds the others

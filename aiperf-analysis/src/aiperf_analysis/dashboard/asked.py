@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from aiperf_analysis.dashboard.registry import Endpoint, Page
     from aiperf_analysis.dashboard.site import Site
-    from aiperf_analysis.result import Table
+    from aiperf_core.report.result import Table
 
 
 @frozen(kw_only=True)

@@ -14,11 +14,12 @@ from attrs import frozen
 from markupsafe import Markup
 
 from aiperf_analysis.options import CHOICES, HELP, METAVAR, is_local, kind_of
-from aiperf_analysis.render import drawings, figures
-from aiperf_analysis.result import Drawing, Figure, Origin, Record, Result, Table
+from aiperf_analysis.render import drawings
 from aiperf_analysis.selection import HISTORY_PICTURE
 from aiperf_analysis.sources.source import run_id
 from aiperf_core.render import layout
+from aiperf_core.report import cell_text
+from aiperf_core.report.result import Drawing, Figure, Origin, Record, Result, Table
 
 MOST_BYTES = 600  # of a name in an address
 MOST_SOURCES = 3  # links in a cell; more are counted
@@ -241,12 +242,12 @@ def _named(origin: Origin) -> str:
 
 
 def _cell(cell: Any, form: str) -> Cell:
-    text = figures.text(cell)
+    text = cell_text.text(cell)
     return Cell(
         text=f"{text[:10]} {text[11:16]}" if _MOMENT.match(text) else text,
         form=form,
-        interval=figures.interval(cell),
-        reason=figures.reason(cell),
+        interval=cell_text.interval(cell),
+        reason=cell_text.reason(cell),
         sort=sorted_by(cell),
     )
 

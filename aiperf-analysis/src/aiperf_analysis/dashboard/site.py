@@ -15,7 +15,6 @@ from aiperf_analysis.dashboard.streams import Streams
 from aiperf_analysis.live.tail import live_runs
 from aiperf_analysis.live.watch import Watch
 from aiperf_analysis.options import from_texts, of_files, options_of, value_of
-from aiperf_analysis.result import Result
 from aiperf_analysis.sizes import analyzed
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_analysis.sources.errors import NotFoundError
@@ -24,6 +23,7 @@ from aiperf_analysis.sources.source import Source, StoreSource
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.report.result import Result
 from aiperf_core.targets import nearest
 
 RESULTS = 64  # that are kept

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from aiperf_analysis.history.changes import LEAST_SIDE, PERMUTATIONS, Course, course
-from aiperf_analysis.history.newest import Better, Standing, newest
+from aiperf_analysis.history.newest import Standing, newest
 from aiperf_analysis.history.noise import logs
-from aiperf_analysis.result import Figure
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
+from aiperf_core.report.metrics import Better
+from aiperf_core.report.result import Figure
 
 LEAST = 8  # runs of a series
 FALSE_DISCOVERIES = 0.05

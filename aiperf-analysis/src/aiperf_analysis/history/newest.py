@@ -10,9 +10,9 @@ from aiperf_analysis.history.changes import Course, Segment, course
 from aiperf_analysis.history.noise import Floats, finite_exp, long_run, student
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
+from aiperf_core.report.metrics import Better
 
 Word = Literal["FINE", "SUSPECT", "REGRESSION", "IMPROVED", "NEW"]
-Better = Literal["down", "up"]
 
 # The least number of runs of a level that a run is held to.
 LEAST_RUNS = 5

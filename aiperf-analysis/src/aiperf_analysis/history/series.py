@@ -1,58 +1,15 @@
 """Series of runs: figures that may be compared, in the order of their commits, and where the machine changed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
 from aiperf_analysis.selection import Entry, Selection, SeriesKey
 from aiperf_core.measurements import Estimate
+from aiperf_core.report.metrics import Metric
 from aiperf_core.results.listing import moment
 from aiperf_core.results.models import Manifest
-
-if TYPE_CHECKING:
-    from aiperf_analysis.history.newest import Better
-
-
-@frozen
-class Metric:
-    """A figure of a row.
-
-    unit: as of `result.Figure`.
-    better: the direction that is better.
-    of: the figure of an entry; None where the row has none.
-    """
-
-    name: str
-    unit: str
-    better: "Better"
-    of: Callable[[Entry], Estimate | None]
-
-
-def _counted(value: float | None) -> Estimate | None:
-    return Estimate(value, value, value) if value is not None and value > 0 else None
-
-
-def _joules(entry: Entry) -> Estimate | None:
-    energy = entry.row.energy
-    if energy is None or energy.joules_per_call <= energy.resolution_j:
-        return None
-    value, error = energy.joules_per_call, energy.resolution_j
-    return Estimate(value, value - error, value + error)
-
-
-METRICS = {
-    one.name: one
-    for one in (
-        Metric("time", "s", "down", lambda entry: entry.row.time_s),
-        Metric("speedup", "1", "up", lambda entry: entry.row.speedup),
-        Metric(
-            "memory", "B", "down", lambda entry: _counted(entry.row.memory.most_bytes if entry.row.memory else None)
-        ),
-        Metric("energy", "J", "down", _joules),
-    )
-}
 
 
 @frozen
@@ -122,7 +79,7 @@ def series_of(
         runs = [
             Run(one, figure, _when(one, order))
             for one in entries
-            if (figure := metric.of(one)) is not None and figure.low > 0
+            if (figure := metric.estimate(one.result, one.row)) is not None and figure.low > 0
         ]
         runs.sort(key=lambda one: (one.when, one.entry.run.created))
         if runs:

@@ -7,8 +7,8 @@ from typing import Any
 from attrs import define, field
 
 from aiperf_analysis.live.tail import Line, LiveRun, Tail, live_runs, path_of
-from aiperf_analysis.result import Axis, Cell, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted
 from aiperf_core import units
+from aiperf_core.report.result import Axis, Cell, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted
 
 COLUMNS = [
     Column("run", "run"), Column("state", "state"), Column("target", "target"), Column("index", "number"),

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from aiperf_analysis.prices.book import Book
-from aiperf_analysis.result import Column, Figure, Record, Result, Table, counted
 from aiperf_core import units
+from aiperf_core.report.result import Column, Figure, Record, Result, Table, counted
 
 
 def listed(book: Book, warnings: Sequence[str]) -> Result:

@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from aiperf_analysis.result import Figure, Result, Table
+from aiperf_core.report.result import Figure, Result, Table
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

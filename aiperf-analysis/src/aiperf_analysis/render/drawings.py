@@ -6,11 +6,11 @@ Colours tell series apart; verdicts and other marks are told apart by their form
 import math
 from collections.abc import Callable, Sequence
 
-from aiperf_analysis.render import figures
-from aiperf_analysis.result import Axis, Drawing, Figure, Origin, Point, Series
 from aiperf_core.render import bars, forest, layout, marks, plane, svg, timeline
 from aiperf_core.render.layout import NARROW, WIDE
 from aiperf_core.render.svg import Picture, Scale, log_scale
+from aiperf_core.report import cell_text
+from aiperf_core.report.result import Axis, Drawing, Figure, Origin, Point, Series
 
 __all__ = ["NARROW", "WIDE", "Link", "axis", "picture"]
 
@@ -119,7 +119,7 @@ def _label(value: float, axis: Axis, digits: int = 2) -> str:
         from aiperf_core import units
 
         return units.seconds(value, digits) if value > 0 else "0"
-    text = figures.number(value, axis.unit)
+    text = cell_text.number(value, axis.unit)
     if "." in text:
         head, _, tail = text.partition(" ")
         text = f"{head.rstrip('0').rstrip('.')} {tail}".rstrip()
@@ -127,7 +127,12 @@ def _label(value: float, axis: Axis, digits: int = 2) -> str:
 
 
 def _tip(point: Point, x: Axis, y: Axis) -> str:
-    parts = [point.label, f"{x.title}: {figures.whole(point.x)}", f"{y.title}: {figures.whole(point.y)}", point.mark]
+    parts = [
+        point.label,
+        f"{x.title}: {cell_text.whole(point.x)}",
+        f"{y.title}: {cell_text.whole(point.y)}",
+        point.mark,
+    ]
     return ", ".join(part for part in parts if part)
 
 
@@ -195,7 +200,7 @@ def _intervals(drawing: Drawing, link: Link | None, wide: float) -> Picture:
             value=point.x.value,
             low=point.x.low,
             high=point.x.high,
-            told=(figures.text(point.x), figures.interval(point.x)),
+            told=(cell_text.text(point.x), cell_text.interval(point.x)),
             verdict=point.mark,
             reason=point.x.reason or "",
             group=one.name if len(drawing.series) > 1 else "",
@@ -238,7 +243,7 @@ def _bars(drawing: Drawing, link: Link | None, wide: float) -> Picture:
             told=(
                 point.x.reason or "not measured"
                 if point.x.value is None
-                else f"{figures.text(point.x)} {point.mark}".rstrip()
+                else f"{cell_text.text(point.x)} {point.mark}".rstrip()
             ),
             tip=_tip(point, drawing.x, drawing.y),
             colour=point.colour or colour,

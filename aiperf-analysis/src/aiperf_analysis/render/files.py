@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from aiperf_analysis.result import Result, document
 from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.render import picture_file
+from aiperf_core.report.result import Result, document
 from aiperf_core.results import jsontext
 
 TEXTS = (".json", ".csv", ".html", ".md")

@@ -4,10 +4,11 @@ import functools
 
 from markupsafe import Markup, escape
 
-from aiperf_analysis.render import drawings, figures
-from aiperf_analysis.result import Drawing, Result, Table
+from aiperf_analysis.render import drawings
 from aiperf_core.names import words
 from aiperf_core.render import layout, svg
+from aiperf_core.report import cell_text
+from aiperf_core.report.result import Drawing, Result, Table
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem;
@@ -70,10 +71,10 @@ def _table(table: Table) -> Markup:
         cells = []
         for column in table.columns:
             cell = record.cells.get(column.key)
-            why = figures.reason(cell)
-            shown = escape(figures.text(cell))
-            if figures.interval(cell):
-                shown += Markup(" <span class=quiet>{}</span>").format(figures.interval(cell))
+            why = cell_text.reason(cell)
+            shown = escape(cell_text.text(cell))
+            if cell_text.interval(cell):
+                shown += Markup(" <span class=quiet>{}</span>").format(cell_text.interval(cell))
             if why:
                 shown += Markup(" <span class=quiet>({})</span>").format(words(why))
             cells.append(Markup("<td class={}>{}</td>").format(column.form, shown))

@@ -8,6 +8,7 @@ from attrs import frozen
 from aiperf_analysis.selection import Entry, Selection, SeriesKey
 from aiperf_analysis.sizes import text_of
 from aiperf_core.measurements import Estimate
+from aiperf_core.report.metrics import STORED
 
 if TYPE_CHECKING:
     from aiperf_analysis.store.reading import Points
@@ -21,7 +22,7 @@ class RunCourse:
     created: when the run began, in ISO 8601.
     git: the commit of the run; None outside of a repository.
     floor: the smallest relative change that matters, by the newest run.
-    figures: of each metric of `METRICS` the figures; None where a run has none.
+    figures: of each metric, by its name in options; None where a run has none.
     """
 
     key: SeriesKey
@@ -48,8 +49,6 @@ def of_selection(selection: Selection, digest: str) -> RunCourse | None:
 
 
 def _of_entries(key: SeriesKey, entries: Sequence[Entry]) -> RunCourse:
-    from aiperf_analysis.history.series import METRICS
-
     return RunCourse(
         key=key,
         bundle=[one.run.id for one in entries],
@@ -57,7 +56,7 @@ def _of_entries(key: SeriesKey, entries: Sequence[Entry]) -> RunCourse:
         git=[one.run.manifest.git for one in entries],
         verdict=[one.row.verdict.value for one in entries],
         floor=entries[-1].result.floor,
-        figures={name: [metric.of(one) for one in entries] for name, metric in METRICS.items()},
+        figures={name: [metric.estimate(one.result, one.row) for one in entries] for name, metric in STORED.items()},
     )
 
 

@@ -18,13 +18,13 @@ from typing import Protocol
 
 from attrs import frozen
 
-from aiperf_analysis.result import LeftOut
 from aiperf_analysis.selection import Measured, Read, Selection, gathered, read_bundle
 from aiperf_analysis.sources import courses
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_analysis.sources.errors import GoneError, NotFoundError
 from aiperf_analysis.sources.filters import Filters
 from aiperf_core.names import words
+from aiperf_core.report.result import LeftOut
 from aiperf_core.results.filenames import MANIFEST, TARGETS
 from aiperf_core.results.listing import Run, Unreadable, bundles, listed
 from aiperf_core.results.models import Document

@@ -17,13 +17,13 @@ import sqlalchemy as sa
 from attrs import fields, frozen
 
 from aiperf_analysis.documents import path_of
-from aiperf_analysis.result import LeftOut
 from aiperf_analysis.selection import Entry, Measured, Selection, SeriesKey, fits, not_read
 from aiperf_analysis.store import tables
 from aiperf_analysis.store.database import BINARY, Database, StoreError, opened
 from aiperf_core.errors import BundleError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
+from aiperf_core.report.result import LeftOut
 from aiperf_core.results import jsontext
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST, TARGETS, file_name

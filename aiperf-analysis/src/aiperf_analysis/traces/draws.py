@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from aiperf_analysis.result import Figure
+from aiperf_core.report.result import Figure
 
 DRAWS = 2000
 BLOCKS = 64

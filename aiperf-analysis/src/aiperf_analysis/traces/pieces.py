@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aiperf_analysis.result import Span
 from aiperf_analysis.traces.model import NONE, WORDS, Ints, Kind, Trace
 from aiperf_analysis.traces.totals import Totals
 from aiperf_analysis.traces.windows import Window
 from aiperf_core.names import words
+from aiperf_core.report.result import Span
 
 MOST = 2000
 _SECOND = 1e9

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import frozen
 
-from aiperf_analysis.result import Cell, Column, Figure, Origin, Record, Table, counted
 from aiperf_analysis.traces import breakdown, draws, memory, paths
 from aiperf_analysis.traces.breakdown import Breakdown, Device, Launches
 from aiperf_analysis.traces.critical import WORDS as CAUSES
@@ -14,6 +13,7 @@ from aiperf_analysis.traces.model import NONE, Trace
 from aiperf_analysis.traces.ranks import Arrivals, Clocks, Collectives, Straggler
 from aiperf_analysis.traces.totals import Piece, Totals
 from aiperf_analysis.traces.windows import Window
+from aiperf_core.report.result import Cell, Column, Figure, Origin, Record, Table, counted
 
 NS = 1e-9
 MOST_WINDOWS = 40  # rows of the table of windows

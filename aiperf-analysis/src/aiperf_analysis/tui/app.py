@@ -12,12 +12,12 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from aiperf_analysis.result import Origin
 from aiperf_analysis.tui import places
 from aiperf_analysis.tui.screen import AppScreen, ResultScreen, TextScreen
 from aiperf_analysis.tui.source import Source
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.report.result import Origin
 
 if TYPE_CHECKING:
     from aiperf_analysis.selection import Selection

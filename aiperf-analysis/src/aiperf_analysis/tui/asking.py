@@ -9,7 +9,6 @@ from attrs import evolve
 
 from aiperf_analysis.cli.analyze import command_of, labels_of, options_from
 from aiperf_analysis.options import of_files
-from aiperf_analysis.result import Result
 from aiperf_analysis.selection import Selection
 from aiperf_analysis.sizes import analyzed
 from aiperf_analysis.tui.source import Source
@@ -17,6 +16,7 @@ from aiperf_core.analysis import Analysis
 from aiperf_core.contributions import Installed
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
+from aiperf_core.report.result import Result
 
 Found = TypeVar("Found")
 # Options of the command that say where a result goes, or where rows come from: a screen decides that itself.

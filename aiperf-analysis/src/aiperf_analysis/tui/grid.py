@@ -18,10 +18,10 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from aiperf_analysis.render import figures
-from aiperf_analysis.result import Cell, Column, Figure, Record, Table
 from aiperf_core.cli.tables import BAD, COLORS, GOOD, OPEN
 from aiperf_core.names import words
+from aiperf_core.report import cell_text
+from aiperf_core.report.result import Cell, Column, Figure, Record, Table
 
 GAP = 2
 WIDEST, NARROWEST = 48, 16  # of a column of texts; wider where the screen has room
@@ -204,10 +204,10 @@ class Grid(ScrollView, can_focus=True):
         if column.form == "text":
             longest = max((len(cell) for cell in cells if isinstance(cell, str)), default=0)
             others = max(
-                (len(figures.whole(cell)) for cell in cells[:MEASURED] if not isinstance(cell, str)), default=0
+                (len(cell_text.whole(cell)) for cell in cells[:MEASURED] if not isinstance(cell, str)), default=0
             )
             return max(cell_len(words(column.title)), longest, others)
-        longest = max((cell_len(figures.whole(cell)) for cell in cells[:MEASURED]), default=0)
+        longest = max((cell_len(cell_text.whole(cell)) for cell in cells[:MEASURED]), default=0)
         return max(cell_len(words(column.title)), longest)
 
     @property
@@ -239,7 +239,7 @@ class Grid(ScrollView, can_focus=True):
         # A foreign name may be thousands of characters long: no more is looked at than may be shown.
         if isinstance(cell, str) and len(cell) > LONG:
             cell = f"{cell[:LONG]} {cell[-LONG:]}"
-        return figures.whole(cell)
+        return cell_text.whole(cell)
 
     def _line(self, cells: Sequence[str], style_name: str | None, width: int) -> Strip:
         base = self.rich_style

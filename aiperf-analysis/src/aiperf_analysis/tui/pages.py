@@ -3,7 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import Entry, Measured, Selection
+from aiperf_analysis.sizes import told_apart
+from aiperf_analysis.tui.source import name_of, run_of
+from aiperf_core import units
+from aiperf_core.errors import AiperfError
+from aiperf_core.plugins import Plugins
+from aiperf_core.report.metrics import SUMMARY
+from aiperf_core.report.result import (
     Cell,
     Column,
     LeftOut,
@@ -14,12 +21,6 @@ from aiperf_analysis.result import (
     counted,
     figure,
 )
-from aiperf_analysis.selection import Entry, Measured, Selection
-from aiperf_analysis.sizes import told_apart
-from aiperf_analysis.tui.source import name_of, run_of
-from aiperf_core import units
-from aiperf_core.errors import AiperfError
-from aiperf_core.plugins import Plugins
 from aiperf_core.results.address import Address
 from aiperf_core.results.models import Manifest
 
@@ -38,11 +39,7 @@ _RUN_COLUMNS = [
 ROW_COLUMNS = [
     Column("row", "row"),
     Column("verdict", "verdict", "verdict"),
-    Column("time", "median", "figure"),
-    Column("speedup", "speedup", "figure"),
-    Column("light", "SOL", "figure"),
-    Column("memory", "peak memory", "figure"),
-    Column("energy", "energy", "figure"),
+    *(Column(metric.key, metric.title, "figure") for metric in SUMMARY),
 ]
 
 
@@ -150,20 +147,11 @@ def run(selection: Selection, bundle: str) -> Result:
 
 
 def row_record(entry: Entry, **more: Cell) -> Record:
-    """A row of a target as a record. Figures that follow from the time of a row that is not believed are left out."""
-    row, reason = entry.row, entry.row.reason or "not measured"
-    light = row.speed_of_light.fraction * 100 if row.speed_of_light and entry.believed else None
-    peak = row.memory.most_bytes if row.memory else None
-    energy = row.energy.joules_per_call if row.energy else None
-    no_speedup = reason if row.role == "variant" else f"a {row.role} has none"
+    """A row of a target as a record."""
     cells: dict[str, Cell] = {
         "row": entry.name,
-        "verdict": row.verdict.value,
-        "time": figure(row.time_s, "s", reason=reason),
-        "speedup": figure(row.speedup if entry.believed else None, reason=no_speedup),
-        "light": counted(light, "%", reason="no cost or no ceilings"),
-        "memory": counted(peak, "B"),
-        "energy": counted(energy, "J", reason=row.no_energy or "not measured"),
+        "verdict": entry.row.verdict.value,
+        **{metric.key: metric.of(entry.result, entry.row) for metric in SUMMARY},
     }
     return Record(cells | more, [entry.origin])
 

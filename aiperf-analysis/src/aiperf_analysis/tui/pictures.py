@@ -10,10 +10,10 @@ from itertools import pairwise
 import numpy as np
 from rich.cells import set_cell_size
 
-from aiperf_analysis.render import figures
-from aiperf_analysis.result import Axis, Drawing, Figure, Point, Series
 from aiperf_core import units
 from aiperf_core.names import words
+from aiperf_core.report import cell_text
+from aiperf_core.report.result import Axis, Drawing, Figure, Point, Series
 
 BLOCKS, PLAIN_BLOCKS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 MARKS = "ox+*%#&$"
@@ -59,7 +59,7 @@ def bars(drawing: Drawing, width: int, height: int, *, plain: bool = False) -> l
         return ["no points"]
     shown = points[:MOST_LINES]
     label = min(max(NARROWEST_LABEL, *(len(words(one.label)) for one in shown)), WIDEST_LABEL, width // 3)
-    texts = [figures.whole(one.x) for one in shown]
+    texts = [cell_text.whole(one.x) for one in shown]
     room = width - label - max(map(len, texts)) - 4
     ends = [end for one in shown for end in _ends(one.x)]
     filled = drawing.kind in ("bars", "waterfall") and not drawing.x.log
@@ -162,7 +162,7 @@ def _join(places: Sequence[tuple[int, int]], canvas: list[list[str]], dot: str) 
 
 
 def _number(value: float, axis: Axis) -> str:
-    return units.seconds(value) if axis.unit == "s" and value > 0 else figures.number(value, axis.unit)
+    return units.seconds(value) if axis.unit == "s" and value > 0 else cell_text.number(value, axis.unit)
 
 
 def _mark(every: Sequence[Series], one: Series) -> str:

@@ -12,13 +12,13 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from aiperf_analysis import sizes
-from aiperf_analysis.result import Record, Result
 from aiperf_analysis.tui.grid import Grid
 from aiperf_analysis.tui.records import record_lines
 from aiperf_analysis.tui.screen import ResultScreen
 from aiperf_core.analysis import Analysis
 from aiperf_core.contributions import Installed
 from aiperf_core.names import words
+from aiperf_core.report.result import Record, Result
 
 if TYPE_CHECKING:
     from aiperf_analysis.selection import Entry, Selection

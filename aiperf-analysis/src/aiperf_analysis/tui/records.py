@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from aiperf_analysis.render import figures
-from aiperf_analysis.result import Column, Record
 from aiperf_core.names import words
+from aiperf_core.report import cell_text
+from aiperf_core.report.result import Column, Record
 
 
 def record_lines(columns: Sequence[Column], record: Record, most: int = 2000) -> list[str]:
@@ -15,8 +15,8 @@ def record_lines(columns: Sequence[Column], record: Record, most: int = 2000) ->
     found = []
     for column in columns:
         cell = record.cells.get(column.key)
-        why = figures.reason(cell)
-        shown = f"none ({words(why)})" if why else figures.whole(cell[:most] if isinstance(cell, str) else cell)
+        why = cell_text.reason(cell)
+        shown = f"none ({words(why)})" if why else cell_text.whole(cell[:most] if isinstance(cell, str) else cell)
         if shown:
             found.append(f"{words(column.title)}: {shown}")
     return found

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from aiperf_analysis.result import Origin
 from aiperf_analysis.selection import Entry, Selection
 from aiperf_analysis.tui.pages import NO_FOLDER
 from aiperf_analysis.tui.pictures import histogram, sparkline
 from aiperf_core import units
 from aiperf_core.errors import BundleError
 from aiperf_core.render.report import samples as of_report
+from aiperf_core.report.result import Origin
 
 HEIGHT = 3  # lines of the histogram
 

@@ -13,12 +13,12 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
-from aiperf_analysis.result import Record, Result
 from aiperf_analysis.tui.grid import Grid
 from aiperf_analysis.tui.keys import Keys
 from aiperf_analysis.tui.records import record_lines
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
+from aiperf_core.report.result import Record, Result
 
 if TYPE_CHECKING:
     from aiperf_analysis.selection import Selection

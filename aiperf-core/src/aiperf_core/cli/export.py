@@ -41,7 +41,7 @@ def export(what: "Address", kind: str, samples: bool, out: Path | None) -> None:
     """
     from aiperf_core import atomic
     from aiperf_core.cli.run_view import consoles
-    from aiperf_core.results.export import SAMPLE_FORMATS, render, render_samples, sample_table, table
+    from aiperf_core.report.text import SAMPLE_FORMATS, render, render_samples, sample_table, table
 
     if samples and kind not in SAMPLE_FORMATS:
         raise UsageError(f"--samples takes --format {', '.join(SAMPLE_FORMATS)}; got {kind}.")

@@ -41,7 +41,7 @@ def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         if verbose and columns:
             raise UsageError("-v shows all columns; give either -v or --columns.")
-        return command(*arguments, view=_view(compact, columns or _all(verbose), sort), **values)
+        return command(*arguments, view=_view(compact, columns or _all(verbose), sort, verbose), **values)
 
     return options(called)
 
@@ -67,10 +67,10 @@ def _all(verbose: bool) -> tuple[str, ...]:
     return tuple(row_columns.COLUMNS)
 
 
-def _view(compact: bool, columns: tuple[str, ...], sort: str) -> "View | None":
+def _view(compact: bool, columns: tuple[str, ...], sort: str, verbose: bool) -> "View | None":
     """The choice of the user; None where all options are the defaults, so that nothing is imported."""
     if not compact and not columns and sort == SORTS[0]:
         return None
     from aiperf_core.render.row_columns import View
 
-    return View(columns, sort, compact)
+    return View(columns, sort, compact, filled=verbose)

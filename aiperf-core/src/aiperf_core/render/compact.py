@@ -8,7 +8,7 @@ from rich.text import Text
 from aiperf_core.names import words
 from aiperf_core.render.grid import Column, Line, table, total
 from aiperf_core.render.look import Look
-from aiperf_core.render.row_columns import COLUMNS, View, in_order
+from aiperf_core.render.row_columns import COLUMNS, View, filled, in_order
 from aiperf_core.render.summary import Finished, counted, skipped_lines
 from aiperf_core.render.table import figures_of
 from aiperf_core.results.models import Row, TargetResult
@@ -16,9 +16,9 @@ from aiperf_core.results.models import Row, TargetResult
 Pair = tuple[TargetResult, Row]
 # The default columns, and what is left of them where the room is small.
 SHOWN = (
-    ("median", "speedup", "speedup-interval", "verdict", "sol"),
-    ("median", "speedup", "speedup-interval", "verdict"),
-    ("median", "speedup", "verdict"),
+    ("time", "speedup", "speedup-interval", "verdict", "sol"),
+    ("time", "speedup", "speedup-interval", "verdict"),
+    ("time", "speedup", "verdict"),
     ("speedup", "verdict"),
 )
 
@@ -30,7 +30,8 @@ def render_compact(results: Sequence[Finished], look: Look, width: int | None, v
     """
     measured = [one for one in results if isinstance(one, TargetResult)]
     pairs = in_order([(result, row) for result in measured for row in result.rows], view.sort)
-    for chosen in [view.columns] if view.columns else SHOWN:
+    columns = filled(view.columns, pairs, look) if view.filled else view.columns
+    for chosen in [columns] if columns else SHOWN:
         drawn = _lines(pairs, chosen, look, width)
         if drawn:
             break

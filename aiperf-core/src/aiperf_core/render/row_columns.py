@@ -1,6 +1,7 @@
 """The columns of tables of results: which there are, how a row's figure is shown, and how rows are sorted."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from attrs import frozen
 from rich.text import Text
@@ -8,8 +9,9 @@ from rich.text import Text
 from aiperf_core import units
 from aiperf_core.errors import UsageError
 from aiperf_core.render.look import Look
+from aiperf_core.report import cell_text
+from aiperf_core.report.metrics import BY_NAME, METRICS, Metric
 from aiperf_core.results.models import DISBELIEVED, Row, TargetResult, Verdict
-from aiperf_core.stats.spread import Spread, spread_of
 from aiperf_core.targets import nearest
 
 
@@ -20,11 +22,13 @@ class View:
     columns: the names of the columns; none for the default ones.
     sort: `declared`, `speedup`, `time` or `name`.
     compact: the whole run as one table, with a line for each implementation.
+    filled: leave out columns without a figure.
     """
 
     columns: tuple[str, ...] = ()
     sort: str = "declared"
     compact: bool = False
+    filled: bool = False
 
     @property
     def needs_samples(self) -> bool:
@@ -58,12 +62,20 @@ class RowColumn:
 
 def columns_of(names: Iterable[str]) -> tuple[str, ...]:
     """The names of columns, each checked. Raises UsageError with the list of columns for an unknown name."""
-    found = tuple(names)
-    for name in found:
-        if name not in COLUMNS:
+    columns = []
+    for name in names:
+        metric = BY_NAME.get(name)
+        column = metric.name if metric else _OLDER.get(name, name)
+        if column not in COLUMNS:
             hint = nearest(name, COLUMNS)
             raise UsageError(f"{name!r} is not a column.{hint} The columns are:\n{listed(': ')}")
-    return found
+        columns.append(column)
+    return tuple(columns)
+
+
+def filled(names: Iterable[str], rows: Sequence[tuple[TargetResult, Row]], look: Look) -> tuple[str, ...]:
+    """The columns in which a row has a figure."""
+    return tuple(name for name in names if any(COLUMNS[name].show(*pair, look) for pair in rows))
 
 
 def listed(separator: str = "") -> str:
@@ -134,22 +146,33 @@ def less_memory(row: Row) -> str:
     return f"{units.number(row.memory_gain if less else 1 / row.memory_gain)}x {'less' if less else 'more'}"
 
 
-def _median(_: TargetResult, row: Row, look: Look) -> Text:
-    shown = units.time_estimate(row.time_s).value if row.time_s else ""
-    return look.text(shown, "" if _trusted(row) else "dim")
+# Shares and gains complete the figure before them.
+_FAINT = ("speed_of_light_fraction",)
+# Widths that nearly all figures of a unit fit in.
+_WIDTHS = {"s": 9, "1": 8, "%": 6, "B": 11, "B/s": 12, "FLOP/s": 12, "1/s": 12, "J": 9, "count": 7}
+_INTERVAL_WIDTH = 16
 
 
-def _interval(_: TargetResult, row: Row, look: Look) -> Text:
-    return Text(units.time_estimate(row.time_s).interval if row.time_s else "", "dim")
+def _shown(metric: Metric, result: TargetResult, row: Row) -> units.Shown:
+    """The figure of a row in print, or of one that is not believed its evidence: a time or a size that was measured."""
+    figure = metric.of(result, row)
+    if figure.value is None and not _trusted(row) and metric.unit in ("s", "B", "count"):
+        figure = metric.measure(result, row)
+    if figure.value is None:
+        return units.Shown()
+    if metric.unit == "%":
+        return units.Shown(units.percent(figure.value / 100), cell_text.interval(figure))
+    return units.Shown(cell_text.text(figure), cell_text.interval(figure))
 
 
-def _speedup(_: TargetResult, row: Row, look: Look) -> Text:
-    shown = units.speedup(row.speedup if _trusted(row) else None).value
-    return Text(shown, "bold" if row.verdict is Verdict.FASTER else "")
+def _value(metric: Metric, result: TargetResult, row: Row, look: Look) -> Text:
+    bold = metric.key == "speedup" and row.verdict is Verdict.FASTER
+    style = "bold" if bold else "dim" if not _trusted(row) or metric.key in _FAINT else ""
+    return look.text(_shown(metric, result, row).value, style)
 
 
-def _speedup_interval(_: TargetResult, row: Row, look: Look) -> Text:
-    return Text(units.speedup(row.speedup if _trusted(row) else None).interval, "dim")
+def _interval(metric: Metric, result: TargetResult, row: Row, look: Look) -> Text:
+    return look.text(_shown(metric, result, row).interval, "dim")
 
 
 def _verdict(_: TargetResult, row: Row, look: Look) -> Text:
@@ -160,72 +183,53 @@ def _rate(_: TargetResult, row: Row, look: Look) -> Text:
     return Text(rate_of(row) if _trusted(row) else "")
 
 
-def _sol(_: TargetResult, row: Row, look: Look) -> Text:
-    light = row.speed_of_light if _trusted(row) else None
-    return Text(units.percent(light.fraction) if light else "", "dim")
-
-
-def _memory(_: TargetResult, row: Row, look: Look) -> Text:
-    return Text(peak_of(row))
-
-
 def _memory_gain(_: TargetResult, row: Row, look: Look) -> Text:
     return Text(less_memory(row) if _trusted(row) else "", "dim")
 
 
-def _of_spread(figure: Callable[[Spread], float]) -> Callable[[TargetResult, Row, Look], Text]:
-    def show(result: TargetResult, row: Row, look: Look) -> Text:
-        spread = spread_of(result, row)
-        return look.text(units.seconds(figure(spread)) if spread else "", "" if _trusted(row) else "dim")
+def _of_metrics() -> Iterator[tuple[str, RowColumn]]:
+    """A column for each metric, and one for its interval."""
+    for metric in METRICS.values():
+        name = metric.name
+        yield (
+            name,
+            RowColumn(
+                head=metric.title,
+                about=metric.about,
+                width=_WIDTHS[metric.unit],
+                show=partial(_value, metric),
+                extends=_EXTENDS.get(name, ""),
+                of_samples=metric.of_samples,
+            ),
+        )
+        if metric.has_interval:
+            yield (
+                f"{name}-interval",
+                RowColumn(
+                    head="95 % interval",
+                    about=f"Interval of the {metric.title}.",
+                    width=_INTERVAL_WIDTH,
+                    show=partial(_interval, metric),
+                    extends=name,
+                ),
+            )
 
-    return show
 
-
-def _samples(result: TargetResult, row: Row, look: Look) -> Text:
-    spread = spread_of(result, row)
-    return Text(f"{spread.count:,}" if spread else "")
-
-
+# Columns that complete another one, and names of columns from before they were made of metrics.
+_EXTENDS = {"sol": "rate", "memory-gain": "memory"}
+_OLDER = {"interval": "time-interval"}
 COLUMNS = {
-    "median": RowColumn(head="median", about="Median time of a call.", width=9, show=_median),
-    "interval": RowColumn(
-        head="95 % interval", about="Interval of the median.", width=16, show=_interval, extends="median"
-    ),
-    "speedup": RowColumn(
-        head="speedup", about="Median of the baseline divided by this median.", width=8, show=_speedup
-    ),
-    "speedup-interval": RowColumn(
-        head="95 % interval",
-        about="Interval of the speedup.",
-        width=16,
-        show=_speedup_interval,
-        extends="speedup",
-    ),
     "verdict": RowColumn(
         head="verdict", about="What the run says about the implementation.", width=12, show=_verdict, right=False
     ),
-    "rate": RowColumn(head="rate", about="Least bytes or operations of the work per second.", width=12, show=_rate),
-    "sol": RowColumn(head="SOL", about="Fraction of the speed of light.", width=6, show=_sol, extends="rate"),
-    "memory": RowColumn(head="peak memory", about="Peak memory beyond the inputs.", width=11, show=_memory),
-    "memory-gain": RowColumn(
-        head="", about="Peak memory relative to the baseline's.", width=10, show=_memory_gain, extends="memory"
+    "rate": RowColumn(
+        head="rate",
+        about="Least bytes or operations of the work per second, of the resource that bounds it.",
+        width=12,
+        show=_rate,
     ),
-    "min": RowColumn(
-        head="min", about="Shortest sample.", width=9, show=_of_spread(lambda one: one.least), of_samples=True
-    ),
-    "p95": RowColumn(
-        head="p95",
-        about="95 % of the samples are at most this long.",
-        width=9,
-        show=_of_spread(lambda one: one.p95),
-        of_samples=True,
-    ),
-    "stddev": RowColumn(
-        head="std dev",
-        about="Standard deviation of the samples.",
-        width=9,
-        show=_of_spread(lambda one: one.deviation),
-        of_samples=True,
-    ),
-    "samples": RowColumn(head="samples", about="Number of samples.", width=7, show=_samples, of_samples=True),
+    **dict(_of_metrics()),
 }
+COLUMNS["memory-gain"] = RowColumn(
+    head="", about="Peak memory relative to the baseline's.", width=10, show=_memory_gain, extends="memory"
+)

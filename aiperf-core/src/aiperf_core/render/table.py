@@ -15,21 +15,21 @@ from aiperf_core.names import words
 from aiperf_core.render.grid import GAP, Column, Line, draw, fold, heading
 from aiperf_core.render.look import Look
 from aiperf_core.render.notes import notes_of, reasons_of, where_of
-from aiperf_core.render.row_columns import COLUMNS, DEFAULT, View, in_order
-from aiperf_core.results.export import problem_size
+from aiperf_core.render.row_columns import COLUMNS, DEFAULT, View, filled, in_order
+from aiperf_core.report.text import problem_size
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 
 # Columns above each other: the first line of a cell, the second, and so on.
 Stack = tuple[str, ...]
 STACKED: tuple[Stack, ...] = (
-    ("median", "interval"),
+    ("time", "time-interval"),
     ("speedup", "speedup-interval"),
     ("verdict", "memory", "memory-gain"),
     ("rate", "sol"),
 )
 INLINE: tuple[Stack, ...] = (
-    ("median",),
-    ("interval",),
+    ("time",),
+    ("time-interval",),
     ("speedup",),
     ("speedup-interval",),
     ("verdict",),
@@ -79,7 +79,8 @@ def _rows(result: TargetResult, look: Look, width: int, view: View) -> list[Text
     pairs = in_order([(result, row) for row in result.rows], view.sort)
     rows = sorted((row for _, row in pairs), key=lambda row: row.role in APART)
     if view.columns:
-        stacks: tuple[Stack, ...] = tuple((name,) for name in view.columns)
+        chosen = filled(view.columns, pairs, look) if view.filled else view.columns
+        stacks: tuple[Stack, ...] = tuple((name,) for name in chosen)
     else:
         stacks = INLINE if width >= INLINE_FROM else STACKED
     figures = [[_stack(result, row, stack, look) for stack in stacks] for row in rows]

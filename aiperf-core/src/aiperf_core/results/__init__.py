@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aiperf_core.report.arrow import rows_table, samples_table
     from aiperf_core.results.address import Address
-    from aiperf_core.results.arrow import rows_table, samples_table
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.listing import Run, Store, Unreadable
     from aiperf_core.results.models import Document, Manifest, Row, TargetResult, Verdict
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # pays for none of them.
 _HOMES = {
     "results.address": ("Address",),
-    "results.arrow": ("rows_table", "samples_table"),
+    "report.arrow": ("rows_table", "samples_table"),
     "results.bundle": ("Bundle",),
     "results.listing": ("Run", "Store", "Unreadable"),
     "results.models": ("Document", "Manifest", "Row", "TargetResult", "Verdict"),

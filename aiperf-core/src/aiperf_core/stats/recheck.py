@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import evolve, field, fields, frozen
 
 from aiperf_core import units
 from aiperf_core.document_kind import DocumentKind
@@ -37,6 +37,7 @@ from aiperf_core.results.models import (
     DOCUMENT_KINDS,
     Document,
     Manifest,
+    Observations,
     Row,
     SkippedTarget,
     SpeedOfLight,
@@ -55,8 +56,10 @@ OTHER_DRAWS = 0.15
 OTHER_CEILINGS = 0.1
 # Targets a process: for fewer, starting it takes longer than it saves.
 FEW = 8
-ESTIMATES = ("time_s", "wall_s", "speedup", "step_speedup", "isolated_s")
-RATES = ("bytes_per_s", "flop_per_s", "wire_bytes_per_s", "disk_bytes_per_s", "memory_gain")
+# What `judge` computes for a row: estimates, and numbers without an interval.
+_JUDGED = [column for column in fields(Row) if column not in fields(Observations)]
+ESTIMATES = tuple(column.name for column in _JUDGED if column.type == Estimate | None)
+NUMBERS = tuple(column.name for column in _JUDGED if column.type == float | None)
 
 
 @frozen
@@ -242,7 +245,7 @@ def _of_row(where: str, row: Row, new: Row, *, same_draws: bool) -> Iterator[Dif
         recorded, found = getattr(row, name), getattr(new, name)
         if not _alike(recorded, found, same_draws=same_draws):
             yield Difference(where, name, _shown(recorded), _shown(found))
-    for name in RATES:
+    for name in NUMBERS:
         recorded, found = getattr(row, name), getattr(new, name)
         if not _near(recorded, found):
             yield Difference(where, name, str(recorded), str(found))

@@ -3,7 +3,7 @@
 from statistics import median
 
 from aiperf_analysis.advice.rules.rule import Evidence, Rule, Subject, counted, measured, quotient, share
-from aiperf_analysis.result import Figure
+from aiperf_core.report.result import Figure
 from aiperf_core.results.models import Verdict
 
 _NEAR = 0.90

@@ -5,10 +5,10 @@ from typing import Literal
 
 from attrs import frozen
 
-from aiperf_analysis.result import Figure
 from aiperf_analysis.selection import Entry
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.profiling.models import Profile
+from aiperf_core.report.result import Figure
 from aiperf_core.results.models import Row, TargetResult
 
 # The figures by which a rule applies, by name; the first is the main one.

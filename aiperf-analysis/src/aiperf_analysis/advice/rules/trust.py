@@ -1,7 +1,7 @@
 """Rules on how far the figures of a row can be trusted, and what narrows them."""
 
 from aiperf_analysis.advice.rules.rule import Evidence, Rule, Subject, counted, measured, quotient, share
-from aiperf_analysis.result import Figure
+from aiperf_core.report.result import Figure
 from aiperf_core.results.models import Verdict
 
 _OFTEN = 0.10

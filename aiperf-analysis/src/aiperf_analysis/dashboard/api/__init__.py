@@ -9,10 +9,10 @@ from aiperf_analysis.dashboard import problems
 from aiperf_analysis.dashboard.api.paging import DEFAULT, MOST
 from aiperf_analysis.dashboard.asked import Answer, Asked
 from aiperf_analysis.dashboard.registry import Endpoint, Parameter, analyses
-from aiperf_analysis.history.series import METRICS
-from aiperf_analysis.result import Result, document
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.report.metrics import STORED
+from aiperf_core.report.result import Result, document
 from aiperf_core.results import jsontext
 
 _HERE = "aiperf_analysis.dashboard.api"
@@ -134,7 +134,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "The points of a series in the order of time, and its steps.",
         "results:series",
         Parameter(name="key", about="The key of the series.", place="path", required=True),
-        Parameter(name="metric", about="The figure of the steps.", schema={"enum": list(METRICS), "default": "time"}),
+        Parameter(name="metric", about="The figure of the steps.", schema={"enum": list(STORED), "default": "time"}),
         *PAGING,
     ),
     _endpoint(

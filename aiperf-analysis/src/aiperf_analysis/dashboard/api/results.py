@@ -12,11 +12,11 @@ from aiperf_analysis.dashboard.pages import runs as runs_page
 from aiperf_analysis.dashboard.pages import samples as samples_page
 from aiperf_analysis.dashboard.pages import series as series_page
 from aiperf_analysis.dashboard.pages import steps as steps_page
-from aiperf_analysis.result import Cell, Column, Origin, Record, Result, Table, figure
 from aiperf_analysis.selection import Entry
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_analysis.sources.source import id_of, run_of
 from aiperf_core import units
+from aiperf_core.report.result import Cell, Column, Origin, Record, Result, Table, figure
 from aiperf_core.results import structure
 
 
@@ -148,7 +148,7 @@ def series(asked: Asked) -> Result:
     """The points of a series in the order of time, and the steps of one of its figures."""
     found = asked.site.series(asked.path["key"])
     shown = part(asked, len(found))
-    every, steps = series_page.of_metric(asked, found, series_page.metric_of(asked))
+    every, steps = series_page.of_metric(asked, found, series_page.metric_of(asked, found))
     return Result(
         analysis="series",
         title=found.title,

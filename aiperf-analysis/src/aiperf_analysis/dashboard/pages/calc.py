@@ -8,10 +8,10 @@ from attrs import frozen
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.result import Result
 from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
+from aiperf_core.report.result import Result
 from aiperf_core.targets import nearest
 
 # Calculators whose options need no file of the reader.

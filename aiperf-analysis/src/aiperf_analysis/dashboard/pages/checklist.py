@@ -3,8 +3,8 @@
 from aiperf_analysis.dashboard import filters
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.result import Result
 from aiperf_core.errors import UsageError
+from aiperf_core.report.result import Result
 
 
 def page(asked: Asked) -> View:

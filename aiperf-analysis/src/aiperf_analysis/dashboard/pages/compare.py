@@ -5,7 +5,11 @@ from urllib.parse import urlencode
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.dashboard.pages.runs import name_of
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import Measured, Selection
+from aiperf_analysis.sources.source import id_of, run_of
+from aiperf_core import units
+from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.report.result import (
     Axis,
     Cell,
     Column,
@@ -21,10 +25,6 @@ from aiperf_analysis.result import (
     counted,
     figure,
 )
-from aiperf_analysis.selection import Measured, Selection
-from aiperf_analysis.sources.source import id_of, run_of
-from aiperf_core import units
-from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.results.address import Address
 from aiperf_core.stats.compare import Compared, Comparison, compare
 

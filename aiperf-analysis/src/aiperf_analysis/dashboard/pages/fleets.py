@@ -3,9 +3,9 @@
 from aiperf_analysis.dashboard.asked import Asked
 from aiperf_analysis.dashboard.pages.kinds import Content, Kind
 from aiperf_analysis.fleet_documents import KIND, Comparison, Fleet, Task, fleet_of
-from aiperf_analysis.result import Cell, Column, Figure, Origin, Record, Table
 from aiperf_core import units
 from aiperf_core.names import words
+from aiperf_core.report.result import Cell, Column, Figure, Origin, Record, Table
 from aiperf_core.results.models import Document
 
 TASKS = [

@@ -11,13 +11,13 @@ from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.dashboard.pages.runs import name_of
 from aiperf_analysis.documents import sealed_names
-from aiperf_analysis.result import Column, Drawing, LeftOut, Origin, Record, Result, Table
 from aiperf_analysis.selection import Measured
 from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_analysis.sources.source import id_of
 from aiperf_core import units
 from aiperf_core.errors import BundleError
 from aiperf_core.names import words
+from aiperf_core.report.result import Column, Drawing, LeftOut, Origin, Record, Result, Table
 from aiperf_core.results.models import Document
 
 

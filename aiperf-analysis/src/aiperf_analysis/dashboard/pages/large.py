@@ -16,11 +16,11 @@ from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.dashboard.pages.lines import LAST_RUNS, MOST, Distrusted, RunLine
 from aiperf_analysis.dashboard.pages.rows import COLUMNS, shown_table, stored_record, words_of
 from aiperf_analysis.dashboard.site import Site, whole_number
-from aiperf_analysis.result import Column, Figure, Record, Result, Table, figure
 from aiperf_analysis.sources.errors import GoneError
 from aiperf_analysis.store import listing, reading, summaries
 from aiperf_analysis.store.database import Database, StoreError, opened
 from aiperf_core import units
+from aiperf_core.report.result import Column, Figure, Record, Result, Table, figure
 from aiperf_core.results.models import DISBELIEVED, Verdict
 
 PAGE = 200  # lines of a page

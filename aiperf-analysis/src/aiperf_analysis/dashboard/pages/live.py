@@ -13,12 +13,12 @@ from aiperf_analysis.dashboard import shown, streams
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.live import shown as live
 from aiperf_analysis.live.tail import Line, LiveRun, Tail, live_run, live_runs, path_of, state_of
-from aiperf_analysis.render import figures
-from aiperf_analysis.result import Result
 from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_analysis.sources.source import id_of
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
+from aiperf_core.report import cell_text
+from aiperf_core.report.result import Result
 
 # Runs of a list that a page follows: a browser opens few connections to a host.
 MOST_FOLLOWED = 4
@@ -107,7 +107,7 @@ def _events_of(name: str) -> str:
 def fields(run: LiveRun) -> dict[str, str]:
     """The cells of a run as texts."""
     cells = live.cells_of(run.name, run.state, run.newest)
-    return {key: figures.reason(cell) or words(figures.whole(cell)) or "-" for key, cell in cells.items()}
+    return {key: cell_text.reason(cell) or words(cell_text.whole(cell)) or "-" for key, cell in cells.items()}
 
 
 def picture(story: live.Story) -> Markup:

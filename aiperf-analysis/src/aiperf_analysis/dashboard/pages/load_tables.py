@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from aiperf_analysis.load_documents import Load, LoadFigure, Point
-from aiperf_analysis.result import Axis, Cell, Column, Drawing, Figure, Origin, Record, Series, Table, counted
-from aiperf_analysis.result import Point as Drawn
 from aiperf_core import units
+from aiperf_core.report.result import Axis, Cell, Column, Drawing, Figure, Origin, Record, Series, Table, counted
+from aiperf_core.report.result import Point as Drawn
 
 COLUMNS = [
     Column("point", "point"),

@@ -10,7 +10,12 @@ from attrs import asdict, field, frozen
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import Measured, Selection
+from aiperf_analysis.sources.errors import NotFoundError
+from aiperf_core import units
+from aiperf_core.measurements import Ceilings
+from aiperf_core.names import words
+from aiperf_core.report.result import (
     Axis,
     Cell,
     Column,
@@ -24,11 +29,6 @@ from aiperf_analysis.result import (
     Table,
     counted,
 )
-from aiperf_analysis.selection import Measured, Selection
-from aiperf_analysis.sources.errors import NotFoundError
-from aiperf_core import units
-from aiperf_core.measurements import Ceilings
-from aiperf_core.names import words
 from aiperf_core.results.models import Machine
 
 FIGURES = {"copy_bytes_per_s": "copy", "read_bytes_per_s": "read"}

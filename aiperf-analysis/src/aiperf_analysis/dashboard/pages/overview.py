@@ -6,12 +6,12 @@ from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import runs
 from aiperf_analysis.dashboard.pages.lines import LAST_RUNS, MOST, Distrusted
-from aiperf_analysis.result import Column, Record, Result, Table
 from aiperf_analysis.selection import Entry, Selection
 from aiperf_analysis.sizes import COLUMN, Sizes, told_apart
 from aiperf_analysis.sources.source import id_of
 from aiperf_core import units
 from aiperf_core.errors import AiperfError
+from aiperf_core.report.result import Column, Record, Result, Table
 from aiperf_core.results.models import DISBELIEVED, Verdict
 
 WORSE = ("REGRESSION", "SUSPECT")

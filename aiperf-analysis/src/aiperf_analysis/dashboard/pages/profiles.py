@@ -6,13 +6,13 @@ from pathlib import Path
 from aiperf_analysis.dashboard import filters
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.result import Column, LeftOut, Record, Result, Table
 from aiperf_analysis.selection import Entry
 from aiperf_analysis.sizes import told_apart
 from aiperf_core import units
 from aiperf_core.errors import BundleError
 from aiperf_core.profiling import store
 from aiperf_core.profiling.models import Profile
+from aiperf_core.report.result import Column, LeftOut, Record, Result, Table
 
 MOST = 500  # profiles that are read
 

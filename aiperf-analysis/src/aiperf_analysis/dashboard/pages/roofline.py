@@ -8,7 +8,15 @@ from attrs import evolve, frozen
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.result import (
+from aiperf_analysis.selection import Entry, Selection
+from aiperf_analysis.sizes import Sizes, told_apart
+from aiperf_core import units
+from aiperf_core.errors import AiperfError
+from aiperf_core.render import layout, roofline_plot
+from aiperf_core.render.roofline import Mark, Panel, Roof
+from aiperf_core.render.roofline import roofline as collect
+from aiperf_core.render.svg import Picture
+from aiperf_core.report.result import (
     Axis,
     Column,
     Drawing,
@@ -21,14 +29,6 @@ from aiperf_analysis.result import (
     Table,
     counted,
 )
-from aiperf_analysis.selection import Entry, Selection
-from aiperf_analysis.sizes import Sizes, told_apart
-from aiperf_core import units
-from aiperf_core.errors import AiperfError
-from aiperf_core.render import layout, roofline_plot
-from aiperf_core.render.roofline import Mark, Panel, Roof
-from aiperf_core.render.roofline import roofline as collect
-from aiperf_core.render.svg import Picture
 
 
 def page(asked: Asked) -> View:

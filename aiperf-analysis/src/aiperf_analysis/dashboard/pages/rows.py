@@ -8,11 +8,11 @@ from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.dashboard.site import whole_number
-from aiperf_analysis.result import Cell, Column, Origin, Record, Result, Table, counted, figure
 from aiperf_analysis.selection import Entry
 from aiperf_analysis.sources.source import run_id
 from aiperf_core import units
-from aiperf_core.measurements import Estimate
+from aiperf_core.report.metrics import SUMMARY
+from aiperf_core.report.result import Cell, Column, Figure, Origin, Record, Result, Table, counted, figure
 from aiperf_core.results.models import DISBELIEVED, Verdict
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 LIMIT = 200  # rows of a page
 FOLDED = {"role": "row", "size": "target", "class": "target", "reason": "verdict"}
-NOT_BELIEVED = "the row is not believed"
 COLUMNS = [
     Column("row", "implementation"),
     Column("target", "target"),
@@ -28,11 +27,7 @@ COLUMNS = [
     Column("class", "machine"),
     Column("role", "role"),
     Column("verdict", "verdict", "verdict"),
-    Column("time", "median time", "figure"),
-    Column("speedup", "speedup", "figure"),
-    Column("light", "SOL", "figure"),
-    Column("peak", "peak memory", "figure"),
-    Column("energy", "energy per call", "figure"),
+    *(Column(metric.key, metric.title, "figure") for metric in SUMMARY),
     Column("series", "over time"),
     Column("created", "run"),
     Column("reason", "reason"),
@@ -44,42 +39,44 @@ def record(one: Entry) -> Record:
     row = one.row
     return _record(
         one.origin,
+        {metric.key: metric.of(one.result, row) for metric in SUMMARY},
         params=one.result.problem.params,
         hardware=one.hardware,
         role=row.role,
         verdict=row.verdict,
         reason=row.reason,
         created=one.run.created,
-        time_s=row.time_s,
-        speedup=row.speedup,
-        light=row.speed_of_light.fraction if row.speed_of_light else None,
-        peak=row.memory.most_bytes if row.memory else None,
-        joules=row.energy.joules_per_call if row.energy else None,
         series=one.key.digest,
     )
 
 
 def stored_record(one: "BoardRow") -> Record:
-    """A row of a large store as the same record."""
+    """A row of a large store as the same record. The store has no figures of a row that is not believed."""
+    why = one.reason or "not measured"
+    light = None if one.light_fraction is None else 100 * one.light_fraction
+    figures = {
+        "time_s": figure(one.time_s, "s", reason=why),
+        "speedup": figure(one.speedup, reason=why),
+        "speed_of_light_fraction": counted(light, "%", why),
+        "peak_bytes": counted(one.peak_bytes, "B", why),
+        "joules_per_call": counted(one.joules, "J", why),
+    }
     return _record(
         Origin(one.bundle, one.target, one.row),
+        figures,
         params=one.params,
         hardware=one.hardware,
         role=one.role,
         verdict=one.verdict,
         reason=one.reason,
         created=one.created,
-        time_s=one.time_s,
-        speedup=one.speedup,
-        light=one.light_fraction,
-        peak=one.peak_bytes,
-        joules=one.joules,
         series=one.series,
     )
 
 
 def _record(
     origin: Origin,
+    figures: Mapping[str, Figure],
     *,
     params: Mapping[str, float],
     hardware: str,
@@ -87,16 +84,9 @@ def _record(
     verdict: Verdict,
     reason: str | None,
     created: str,
-    time_s: Estimate | None,
-    speedup: Estimate | None,
-    light: float | None,
-    peak: float | None,
-    joules: float | None,
     series: str,
 ) -> Record:
-    """The cells of `COLUMNS`. A row that is not believed has no figures, and is in no series; nor is a control."""
-    believed = verdict not in DISBELIEVED
-    why = "not measured" if believed else NOT_BELIEVED
+    """The cells of `COLUMNS`. A row that is not believed is in no series; nor is a control."""
     cells: dict[str, Cell] = {
         "row": origin.row,
         "target": origin.target,
@@ -104,12 +94,8 @@ def _record(
         "class": hardware,
         "role": role,
         "verdict": verdict.value,
-        "time": figure(time_s if believed else None, "s", reason=why),
-        "speedup": figure(speedup if believed else None, reason=why),
-        "light": counted(light * 100 if believed and light is not None else None, "%", why),
-        "peak": counted(peak if believed else None, "B", why),
-        "energy": counted(joules if believed else None, "J", why),
-        "series": series if believed and role != "control" else None,
+        **figures,
+        "series": series if verdict not in DISBELIEVED and role != "control" else None,
         "created": created,
         "reason": reason,
     }

@@ -7,11 +7,11 @@ from aiperf_analysis.dashboard import filters
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages.lines import RunLine
 from aiperf_analysis.documents import sealed_names
-from aiperf_analysis.result import Column, Origin, Record, Result, Table
 from aiperf_analysis.selection import Entry, Measured, Selection
 from aiperf_analysis.sources.filters import Filters
 from aiperf_analysis.sources.source import id_of
 from aiperf_core import units
+from aiperf_core.report.result import Column, Origin, Record, Result, Table
 from aiperf_core.results.models import DISBELIEVED
 
 

@@ -6,7 +6,6 @@ from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages.runs import name_of
 from aiperf_analysis.dashboard.site import whole_number
-from aiperf_analysis.result import Cell, Column, Figure, Record, Table
 from aiperf_analysis.selection import Entry
 from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_analysis.sources.source import id_of, run_of
@@ -14,6 +13,7 @@ from aiperf_core import units
 from aiperf_core.errors import BundleError
 from aiperf_core.names import words
 from aiperf_core.render.report import charts
+from aiperf_core.report.result import Cell, Column, Figure, Record, Table
 from aiperf_core.results.models import Row, TargetResult
 from aiperf_core.stats.best import best_variant
 

@@ -15,15 +15,16 @@ from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import steps
 from aiperf_analysis.dashboard.site import whole_number
-from aiperf_analysis.history.series import METRICS, Metric
-from aiperf_analysis.render import drawings, figures
-from aiperf_analysis.result import Axis, Column, Record, Table, counted, figure
+from aiperf_analysis.render import drawings
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_core import units
 from aiperf_core.errors import UsageError
 from aiperf_core.render import layout, plane
 from aiperf_core.render.svg import Picture, Scale
 from aiperf_core.render.thinning import kept
+from aiperf_core.report import cell_text
+from aiperf_core.report.metrics import STORED, Metric
+from aiperf_core.report.result import Axis, Column, Record, Table, counted, figure
 
 MOST_SINGLE = 200  # runs of a range whose points are all drawn and listed; of a longer one parts of this length
 AROUND = 20  # runs on either side of a step, in the range to which it leads
@@ -135,7 +136,7 @@ def _drawn(window: Window, title: str) -> _Drawn:
 
 
 def _window(asked: Asked, course: RunCourse) -> Window:
-    name = metric_of(asked)
+    name = metric_of(asked, course)
     every, found = of_metric(asked, course, name)
     last = whole_number("to", asked.one("to", str(max(len(every), 1))), 10**8)
     first = whole_number("from", asked.one("from", "1"), 10**8)
@@ -143,21 +144,21 @@ def _window(asked: Asked, course: RunCourse) -> Window:
     if first > last:
         there = units.plural("run", len(every))
         raise UsageError(f"from must not be greater than to; got {first:,} and {last:,} of {there}.")
-    return Window(key=asked.path["key"], metric=METRICS[name], every=every, first=first, last=last, found=found)
+    return Window(key=asked.path["key"], metric=STORED[name], every=every, first=first, last=last, found=found)
 
 
-def metric_of(asked: Asked) -> str:
-    """The figure that a query names. Raises UsageError for one that no row has."""
+def metric_of(asked: Asked, course: RunCourse) -> str:
+    """The metric that a query names. Raises UsageError for one that the series does not have."""
     name = asked.one("metric", "time")
-    if name not in METRICS:
-        raise UsageError(f"metric takes one of {', '.join(METRICS)}; got {figures.text(name[:40])!r}.")
+    if name not in course.figures:
+        raise UsageError(f"metric takes one of {', '.join(course.figures)}; got {cell_text.text(name[:40])!r}.")
     return name
 
 
 def of_metric(asked: Asked, course: RunCourse, name: str) -> tuple[list[steps.Run], steps.Found]:
     """The runs of a series that have a figure, and the steps among them; both stay in memory."""
     every = asked.site.kept(("runs", asked.path["key"], name), lambda: steps.runs_of(course, name))
-    found = asked.site.kept(("steps", asked.path["key"], name), lambda: steps.find(every, METRICS[name], course.floor))
+    found = asked.site.kept(("steps", asked.path["key"], name), lambda: steps.find(every, STORED[name], course.floor))
     return every, found
 
 
@@ -176,7 +177,7 @@ def _message(window: Window) -> str:
 
 
 def _figure(value: float, metric: Metric) -> str:
-    return figures.text(counted(value, metric.unit))
+    return cell_text.text(counted(value, metric.unit))
 
 
 def _picture(window: Window, title: str, wide: float) -> Picture:

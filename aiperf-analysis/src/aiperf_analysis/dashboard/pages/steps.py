@@ -7,13 +7,13 @@ from attrs import frozen
 from aiperf_analysis.history.changes import Step
 from aiperf_analysis.history.judged import LEAST, Judged, change, direction, judged
 from aiperf_analysis.history.noise import finite_exp
-from aiperf_analysis.history.series import Metric
-from aiperf_analysis.render import figures
-from aiperf_analysis.result import Cell, Column, Origin, Record, Table
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
 from aiperf_core.render import plane
+from aiperf_core.report import cell_text
+from aiperf_core.report.metrics import Metric
+from aiperf_core.report.result import Cell, Column, Origin, Record, Table
 
 MOST_SOUGHT = 1_000  # newest runs in which steps are sought: more would keep a reader waiting
 MOST_TOLD = 4
@@ -89,7 +89,7 @@ class Found:
 
     def _told(self, step: Step) -> str:
         found = change(step.ratio)
-        size = f"{found.value:+.3g} % {figures.interval(found)}".rstrip()
+        size = f"{found.value:+.3g} % {cell_text.interval(found)}".rstrip()
         first, last = self.number(step.first), self.number(step.last)
         place = f"at run {self.number(step.at):,}"
         between = f" (between runs {first:,} and {last:,})" if last > first else ""

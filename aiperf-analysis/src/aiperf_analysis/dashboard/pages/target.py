@@ -6,13 +6,13 @@ from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.dashboard.pages.rows import COLUMNS, record, shown_table
-from aiperf_analysis.result import Axis, Column, Drawing, Point, Record, Result, Series, Table, counted, figure
 from aiperf_analysis.selection import Entry, Selection
 from aiperf_analysis.sizes import Sizes, told_apart
 from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_core import units
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
+from aiperf_core.report.result import Axis, Column, Drawing, Point, Record, Result, Series, Table, counted, figure
 
 
 def page(asked: Asked) -> View:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.result import Column, Origin, Record, Result, Table
 from aiperf_analysis.selection import Entry
 from aiperf_analysis.sizes import told_apart
 from aiperf_core import units
 from aiperf_core.plugins import Plugins
+from aiperf_core.report.result import Column, Origin, Record, Result, Table
 from aiperf_core.results.models import DISBELIEVED
 from aiperf_core.selftest import outcomes
 from aiperf_core.selftest.support import support

@@ -17,7 +17,7 @@ from aiperf_core.render.manifest import ending, gpu_name, processor, rates, set_
 from aiperf_core.render.row_columns import less_memory, peak_of, rate_of
 from aiperf_core.render.summary import TROUBLED, chosen, counts, verdicts
 from aiperf_core.render.table import APART, role_of
-from aiperf_core.results.export import problem_size
+from aiperf_core.report.text import problem_size
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import DISBELIEVED, Conditions, Manifest, Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.stats.best import best_gain

@@ -1,4 +1,4 @@
-"""Results for other programs and for readers without aiperf: tables of implementations and of samples.
+"""Results as CSV, Markdown, HTML, JSON and Parquet: tables of implementations and of samples.
 
 Numbers are SI, as on disk, and their names carry the units. All text of a bundle is escaped for the format. Control
 characters are removed, except in JSON, which spells them.
@@ -9,17 +9,18 @@ import html
 import importlib
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, get_args
 
-from attrs import asdict, fields, frozen
+from attrs import fields
 
 from aiperf_core import units
 from aiperf_core.errors import UsageError
-from aiperf_core.measurements import Samples
+from aiperf_core.measurements import Estimate, Samples
 from aiperf_core.names import words
+from aiperf_core.report.metrics import METRICS, Metric
 from aiperf_core.results import jsontext
-from aiperf_core.results.models import DISBELIEVED, Manifest, Problem, Row, TargetResult
+from aiperf_core.results.models import Manifest, Problem, Row, TargetResult
 
 FORMATS = ("csv", "markdown", "html", "json", "parquet")
 # A spreadsheet runs a cell that begins with one of these as a formula.
@@ -35,74 +36,48 @@ td.number { text-align: right; white-space: nowrap; }
 """
 
 
-@frozen
-class Exported:
-    """An implementation as a row of a table. A figure that was not measured, or is not believed, is None."""
-
-    target: str
-    device: str
-    sizes: str
-    implementation: str
-    role: str
-    kind: str | None
-    verdict: str
-    reason: str | None
-    clock: str
-    cache: str
-    time_s: float | None
-    time_low_s: float | None
-    time_high_s: float | None
-    speedup: float | None
-    speedup_low: float | None
-    speedup_high: float | None
-    bytes_per_s: float | None
-    flop_per_s: float | None
-    speed_of_light_fraction: float | None
-    speed_of_light_bound: str | None
-    peak_bytes: int | None
-    joules_per_call: float | None
-    tokens: float
-    wire_bytes: float
-    disk_read_bytes: float
-    disk_written_bytes: float
-    world_size: int
-    mechanisms: str
-    findings: str
-    why: str | None
-    complete: bool
+# Columns of an implementation before and after its metrics, with the kind of each.
+_BEFORE = dict.fromkeys(
+    ("target", "device", "sizes", "implementation", "role", "kind", "verdict", "reason", "clock", "cache"), "str"
+)
+_AFTER = {
+    "speed_of_light_bound": "str",
+    **dict.fromkeys(("tokens", "wire_bytes", "disk_read_bytes", "disk_written_bytes"), "float"),
+    "world_size": "int",
+    **dict.fromkeys(("mechanisms", "findings", "why"), "str"),
+    "complete": "bool",
+}
 
 
-COLUMNS = tuple(one.name for one in fields(Exported))
+def _ends(metric: Metric) -> tuple[str, ...]:
+    """The columns of the ends of a metric's interval: `time_low_s` of `time_s`; none where it has no interval."""
+    if not metric.has_interval:
+        return ()
+    seconds = metric.unit == "s"
+    name = metric.key.removesuffix("_s") if seconds else metric.key
+    return tuple(f"{name}_{end}{'_s' if seconds else ''}" for end in ("low", "high"))
 
 
-@frozen
-class ExportedSample:
-    """A sample as a row of a table. A clock that did not time it is None. A time covers all calls of the sample."""
-
-    target: str
-    implementation: str
-    verdict: str
-    round: int
-    block: int
-    step: int
-    device_s: float | None
-    wall_s: float | None
-    cpu_s: float | None
-    bracket_s: float
-    hidden: bool
-    judged: bool
-    calls: int
-    voluntary_switches: int
-    involuntary_switches: int
-    throttled: bool
-    begun_s: float | None
-    answered_s: float | None
-    replied_s: float | None
-    stopped_s: float | None
-    done_s: float | None
-    own_s: float | None
+def _kind(hint: Any) -> str:
+    """The name of a type, without None."""
+    return str(getattr(hint, "__name__", None) or hint).partition(" ")[0]
 
 
+EXPORTED = tuple(metric for metric in METRICS.values() if not metric.of_samples)
+KINDS = {
+    **_BEFORE,
+    **{name: "int" if metric.unit == "B" else "float" for metric in EXPORTED for name in (metric.key, *_ends(metric))},
+    **_AFTER,
+}
+COLUMNS = tuple(KINDS)
+# An implementation as a row of a table, by `COLUMNS`. A figure that was not measured, or is not believed, is None.
+Exported = dict[str, Any]
+
+
+# Columns of a sample. A clock that did not time it is None. A time covers all calls of the sample.
+SAMPLE_KINDS = dict.fromkeys(("target", "implementation", "verdict"), "str") | {
+    column.name: _kind(get_args(column.type)[0]) for column in fields(Samples)
+}
 SAMPLE_FORMATS = ("csv", "json", "parquet")
 
 
@@ -111,82 +86,74 @@ def table(results: Iterable[TargetResult]) -> list[Exported]:
     return [_row(result, row) for result in results for row in result.rows]
 
 
-def sample_table(results: Iterable[TargetResult]) -> Iterator[ExportedSample]:
+def sample_table(results: Iterable[TargetResult]) -> Iterator[Exported]:
     """Every sample of all results, in their order."""
     for result in results:
         for row in result.rows:
             columns = (getattr(row.samples, one.name) for one in fields(Samples))
             for values in zip(*columns, strict=True):
-                yield ExportedSample(result.target, row.name, row.verdict.value, *values)
+                yield dict(zip(SAMPLE_KINDS, (result.target, row.name, row.verdict.value, *values), strict=True))
 
 
 def _row(result: TargetResult, row: Row) -> Exported:
-    believed = row.verdict not in DISBELIEVED
-    time, speedup = (one if believed else None for one in (row.time_s, row.speedup))
-    light = row.speed_of_light if believed else None
-    return Exported(
-        target=result.target,
-        device=result.device,
-        sizes=problem_size(result.problem),
-        implementation=row.name,
-        role=row.role,
-        kind=row.kind,
-        verdict=row.verdict.value,
-        reason=row.reason,
-        clock=result.clock,
-        cache=result.cache,
-        time_s=time.value if time else None,
-        time_low_s=time.low if time else None,
-        time_high_s=time.high if time else None,
-        speedup=speedup.value if speedup else None,
-        speedup_low=speedup.low if speedup else None,
-        speedup_high=speedup.high if speedup else None,
-        bytes_per_s=row.bytes_per_s if believed else None,
-        flop_per_s=row.flop_per_s if believed else None,
-        speed_of_light_fraction=light.fraction if light else None,
-        speed_of_light_bound=light.bound if light else None,
-        peak_bytes=row.memory.most_bytes if row.memory else None,
-        joules_per_call=row.energy.joules_per_call if row.energy and believed else None,
-        tokens=result.problem.tokens,
-        wire_bytes=result.problem.wire_bytes,
-        disk_read_bytes=result.problem.disk_read_bytes,
-        disk_written_bytes=result.problem.disk_written_bytes,
-        world_size=result.problem.world_size,
-        mechanisms=" ".join(row.mechanisms),
-        findings=" ".join(one.issue for one in row.findings),
-        why=row.why,
-        complete=result.complete,
-    )
+    problem, light = result.problem, row.speed_of_light
+    exported: Exported = {
+        "target": result.target,
+        "device": result.device,
+        "sizes": problem_size(problem),
+        "implementation": row.name,
+        "role": row.role,
+        "kind": row.kind,
+        "verdict": row.verdict.value,
+        "reason": row.reason,
+        "clock": result.clock,
+        "cache": result.cache,
+    }
+    figures = {metric: metric.of(result, row) for metric in EXPORTED}
+    for metric, figure in figures.items():
+        values: tuple[float | None, ...] = (figure.value, figure.low, figure.high)
+        if metric.unit == "%":
+            values = tuple(value if value is None else value / 100 for value in values)
+        exported |= zip((metric.key, *_ends(metric)), values, strict=False)
+    return exported | {
+        "speed_of_light_bound": light.bound if light and exported["speed_of_light_fraction"] is not None else None,
+        **{name: getattr(problem, name) for name in ("tokens", "wire_bytes", "disk_read_bytes", "disk_written_bytes")},
+        "world_size": problem.world_size,
+        "mechanisms": " ".join(row.mechanisms),
+        "findings": " ".join(finding.issue for finding in row.findings),
+        "why": row.why,
+        "complete": result.complete,
+    }
 
 
 def render(kind: str, name: str, manifest: Manifest, rows: Sequence[Exported]) -> bytes:
     """The table in a format of `FORMATS`. Raises UsageError for parquet without PyArrow."""
-    match kind:
-        case "parquet":
-            return _parquet(rows, Exported)
-        case "csv":
-            return _encoded(_csv(rows, Exported))
-    return _encoded({"markdown": _markdown, "html": _html, "json": _json}[kind](name, manifest, rows))
+    if kind in ("markdown", "html"):
+        return _encoded({"markdown": _markdown, "html": _html}[kind](name, manifest, rows))
+    return _data(kind, name, manifest, rows, KINDS)
 
 
-def render_samples(kind: str, name: str, manifest: Manifest, rows: Sequence[ExportedSample]) -> bytes:
+def render_samples(kind: str, name: str, manifest: Manifest, rows: Sequence[Exported]) -> bytes:
     """The samples in a format of `SAMPLE_FORMATS`. Raises UsageError for parquet without PyArrow."""
+    return _data(kind, name, manifest, rows, SAMPLE_KINDS)
+
+
+def _data(kind: str, name: str, manifest: Manifest, rows: Sequence[Exported], kinds: Mapping[str, str]) -> bytes:
     if kind == "parquet":
-        return _parquet(rows, ExportedSample)
-    return _encoded(_csv(rows, ExportedSample) if kind == "csv" else _json(name, manifest, rows))
+        return _parquet(rows, kinds)
+    return _encoded(_csv(rows, kinds) if kind == "csv" else _json(name, manifest, rows))
 
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", errors="backslashreplace")
 
 
-def _csv(rows: Sequence[Any], record: type) -> str:
+def _csv(rows: Sequence[Exported], names: Iterable[str]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    names = [one.name for one in fields(record)]
     writer.writerow(names)
     for row in rows:
-        writer.writerow([_cell(getattr(row, name)) for name in names])
+        writer.writerow([_cell(row[name]) for name in names])
     return text.getvalue()
 
 
@@ -197,9 +164,8 @@ def _cell(value: Any) -> Any:
     return {None: "", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else value
 
 
-def _json(name: str, manifest: Manifest, rows: Sequence[Any]) -> str:
-    facts = dict(_facts(manifest))
-    return jsontext.dumps({"bundle": name, "run": facts, "rows": [asdict(row) for row in rows]})
+def _json(name: str, manifest: Manifest, rows: Sequence[Exported]) -> str:
+    return jsontext.dumps({"bundle": name, "run": dict(_facts(manifest)), "rows": list(rows)})
 
 
 def _facts(manifest: Manifest) -> list[tuple[str, str]]:
@@ -225,26 +191,23 @@ HEADS = ("target", "implementation", "median", "speedup", "verdict", "SOL", "pea
 
 def _shown(row: Exported) -> tuple[tuple[str, str], ...]:
     """A row for readers: each cell with the smaller text below it."""
-    from aiperf_core.measurements import Estimate
 
-    def estimate(value: float | None, low: float | None, high: float | None, show: Any) -> tuple[str, str]:
-        if value is None or low is None or high is None:
-            return "", ""
-        shown = show(Estimate(value, low, high))
+    def estimate(key: str, show: Callable[[Estimate], units.Shown]) -> tuple[str, str]:
+        metric = METRICS[key]
+        value, low, high = (row[name] for name in (key, *_ends(metric)))
+        shown = units.Shown() if value is None else show(Estimate(value, low, high))
         return shown.value, shown.interval
 
+    light, peak = row["speed_of_light_fraction"], row["peak_bytes"]
     return (
-        (row.target, row.sizes),
-        (row.implementation, f"{row.kind} {row.role}" if row.kind else row.role),
-        estimate(row.time_s, row.time_low_s, row.time_high_s, units.time_estimate),
-        estimate(row.speedup, row.speedup_low, row.speedup_high, units.ratio_estimate),
-        (row.verdict, ""),
-        (
-            "" if row.speed_of_light_fraction is None else units.percent(row.speed_of_light_fraction),
-            row.speed_of_light_bound or "",
-        ),
-        ("" if row.peak_bytes is None else units.size(row.peak_bytes), ""),
-        (row.reason or row.why or "", row.findings),
+        (row["target"], row["sizes"]),
+        (row["implementation"], f"{row['kind']} {row['role']}" if row["kind"] else row["role"]),
+        estimate("time_s", units.time_estimate),
+        estimate("speedup", units.ratio_estimate),
+        (row["verdict"], ""),
+        ("" if light is None else units.percent(light), row["speed_of_light_bound"] or ""),
+        ("" if peak is None else units.size(peak), ""),
+        (row["reason"] or row["why"] or "", row["findings"]),
     )
 
 
@@ -298,7 +261,7 @@ def _line(row: Exported) -> str:
     cells = []
     for head, (text, below) in zip(HEADS, _shown(row), strict=True):
         kind = "number" if head in ("median", "speedup", "SOL", "peak memory") else ""
-        kind = row.verdict if head == "verdict" else kind
+        kind = row["verdict"] if head == "verdict" else kind
         small = f'<span class="interval">{_safe(below)}</span>' if below else ""
         cells.append(f'<td class="{_safe(kind)}">{_safe(text)}{small}</td>')
     return f"<tr>{''.join(cells)}</tr>"
@@ -308,15 +271,14 @@ def _safe(text: str) -> str:
     return html.escape(words(text))
 
 
-def _parquet(rows: Sequence[Any], record: type) -> bytes:
-    columns = {one.name: [getattr(row, one.name) for row in rows] for one in fields(record)}
-    table = arrow_table(columns, kinds_of(record))
+def _parquet(rows: Sequence[Exported], kinds: Mapping[str, str]) -> bytes:
+    table = arrow_table({name: [row[name] for row in rows] for name in kinds}, kinds)
     buffer = io.BytesIO()
     importlib.import_module("pyarrow.parquet").write_table(table, buffer)
     return buffer.getvalue()
 
 
-def arrow_table(columns: dict[str, list[Any]], kinds: dict[str, str]) -> Any:
+def arrow_table(columns: Mapping[str, list[Any]], kinds: Mapping[str, str]) -> Any:
     """An Arrow table of columns, each `float`, `int`, `bool` or `str`. Raises UsageError where PyArrow is missing."""
     try:
         arrow = importlib.import_module("pyarrow")
@@ -332,18 +294,8 @@ def arrow_table(columns: dict[str, list[Any]], kinds: dict[str, str]) -> Any:
     return arrow.table(shown, schema=arrow.schema([(name, types[kinds[name]]) for name in columns]))
 
 
-def kinds_of(record: type) -> dict[str, str]:
-    """The kind of each column of a table of these records."""
-    return {one.name: _kind(one.type) for one in fields(record)}
-
-
 def _text(value: Any) -> Any:
     return words(value) if isinstance(value, str) else value
-
-
-def _kind(hint: Any) -> str:
-    """The name of a field's type, without None."""
-    return str(getattr(hint, "__name__", None) or hint).partition(" ")[0]
 
 
 def problem_size(problem: Problem) -> str:

@@ -1,8 +1,7 @@
-"""The result of an analysis, as plain data.
+"""A result as plain data: sentences, tables and pictures.
 
-A command, a page and an endpoint render the same `Result`. The records do no I/O: `document` gives the JSON document;
-`aiperf_analysis.schema` makes its JSON Schema, which ships with the package. Units are SI and
-are named in a figure's `unit`. What was not measured is a figure without a value, with the reason.
+A command, a page and an endpoint render the same `Result`. The records do no I/O: `document` gives the JSON document.
+Units are SI and are named in a figure's `unit`. What was not measured is a figure without a value, with the reason.
 """
 
 import math

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from attrs import asdict, fields
+from attrs import fields
 
 from aiperf_core.measurements import Samples
+from aiperf_core.report.text import KINDS, SAMPLE_KINDS, arrow_table, table
 from aiperf_core.results.address import Address, find
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.export import Exported, ExportedSample, arrow_table, kinds_of, table
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.jsontext import dumps
 from aiperf_core.results.listing import Run, Store
@@ -29,13 +29,13 @@ def rows_table(source: Source) -> Any:
     export --format csv`. A figure that was not measured or is not believed is null; `verdict` and `reason` say why.
     Raises UsageError where PyArrow is not installed.
     """
-    columns: dict[str, list[Any]] = {name: [] for name in (*ORIGIN, *kinds_of(Exported))}
+    columns: dict[str, list[Any]] = {name: [] for name in (*ORIGIN, *KINDS)}
     for address in _addresses(source):
         origin = _origin(address.bundle)
         for row in table(address.outlines()):
-            for name, value in (origin | asdict(row)).items():
+            for name, value in (origin | row).items():
                 columns[name].append(value)
-    return arrow_table(columns, dict.fromkeys(ORIGIN, "str") | kinds_of(Exported))
+    return arrow_table(columns, dict.fromkeys(ORIGIN, "str") | KINDS)
 
 
 def samples_table(source: Source) -> Any:
@@ -46,7 +46,7 @@ def samples_table(source: Source) -> Any:
     Its columns are `bundle` and those of `aiperf export --samples`. A time is in seconds and covers `calls` calls.
     Raises UsageError where PyArrow is not installed.
     """
-    columns: dict[str, list[Any]] = {name: [] for name in ("bundle", *kinds_of(ExportedSample))}
+    columns: dict[str, list[Any]] = {name: [] for name in ("bundle", *SAMPLE_KINDS)}
     names = [one.name for one in fields(Samples)]
     for address in _addresses(source):
         for result in address.results():
@@ -62,7 +62,7 @@ def samples_table(source: Source) -> Any:
                     columns[name] += [value] * count
                 for name in names:
                     columns[name] += getattr(row.samples, name)
-    return arrow_table(columns, {"bundle": "str"} | kinds_of(ExportedSample))
+    return arrow_table(columns, {"bundle": "str"} | SAMPLE_KINDS)
 
 
 def _addresses(source: Source) -> Iterator[Address]:

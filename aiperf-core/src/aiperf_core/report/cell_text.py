@@ -1,11 +1,11 @@
-"""Figures as texts, with the digits that their intervals allow."""
+"""Cells of tables as texts, figures with the digits that their intervals allow."""
 
 import math
 
-from aiperf_analysis.result import Cell, Figure
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
+from aiperf_core.report.result import Cell, Figure
 
 NONE = "-"
 

@@ -1,0 +1,246 @@
+"""The metrics of a row: the only list of them.
+
+Tables, exports, stores, gates, histories and targets take their figures from here by key. Whether a row is believed is
+decided once, in `Metric.of`: a figure of a row that is not believed, or was never measured, has no value and a reason.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+from attrs import field, frozen
+
+from aiperf_core.measurements import Estimate
+from aiperf_core.report.result import Figure, counted, figure
+from aiperf_core.results.models import DISBELIEVED, Row, TargetResult
+from aiperf_core.stats.spread import Spread, spread_of
+
+Better = Literal["down", "up"]
+# The least share of a median that the end of an interval is taken to have, so that a rate's end is a number.
+_LEAST = 1e-9
+
+
+@frozen(kw_only=True)
+class Metric:
+    """A figure of a row.
+
+    key: its name in files and columns; the unit ends it.
+    title: the heading of its column.
+    unit: as of `Figure`.
+    better: the direction that is better.
+    about: a sentence for lists of metrics.
+    measure: the figure of a row, believed or not. That of a row that is not believed is evidence, never a result.
+    aliases: other names of it in options and files.
+    has_interval: whether the figure has one.
+    of_samples: whether it is computed from the samples, which an outline of a bundle lacks.
+    """
+
+    key: str
+    title: str
+    unit: str
+    better: Better
+    about: str
+    measure: Callable[[TargetResult, Row], Figure]
+    aliases: tuple[str, ...] = field(default=())
+    has_interval: bool = False
+    of_samples: bool = False
+
+    def of(self, result: TargetResult, row: Row) -> Figure:
+        """The figure of a row; without a value and with the row's verdict as the reason where it is not believed."""
+        reason = disbelief(row)
+        return Figure(value=None, unit=self.unit, reason=reason) if reason else self.measure(result, row)
+
+    def estimate(self, result: TargetResult, row: Row) -> Estimate | None:
+        """The figure of a row; None where it has no value. One without an interval is its own."""
+        shown = self.of(result, row)
+        if shown.value is None:
+            return None
+        low, high = (shown.value if end is None else end for end in (shown.low, shown.high))
+        return Estimate(shown.value, low, high)
+
+    @property
+    def name(self) -> str:
+        """Its name in options: a word where it has one."""
+        return self.aliases[0] if self.aliases else self.key.replace("_", "-")
+
+
+def disbelief(row: Row) -> str:
+    """Why a row has no figures: its verdict and reason; empty where it is believed."""
+    if row.verdict not in DISBELIEVED:
+        return ""
+    return f"{row.verdict.value}: {row.reason or 'no reason was recorded'}"
+
+
+def half_width(estimate: Estimate) -> float:
+    """Half the interval's width on the logarithmic scale. An end that is not positive counts as far away."""
+    low = max(estimate.low, estimate.value * 1e-3)
+    return max(math.log(max(estimate.high, estimate.value) / low) / 2, 0.0)
+
+
+# --- figures, believed or not
+
+
+def _estimate(name: str, unit: str, missing: str, _: TargetResult, row: Row) -> Figure:
+    return figure(getattr(row, name), unit, reason=missing)
+
+
+def _speedup(name: str, missing: str, result: TargetResult, row: Row) -> Figure:
+    return _estimate(name, "1", missing if row.role == "variant" else f"a {row.role} has none", result, row)
+
+
+def _rate(name: str, unit: str, missing: str, _: TargetResult, row: Row) -> Figure:
+    return _turned(getattr(row, name), row, unit, missing)
+
+
+def _speed_of_light(_: TargetResult, row: Row) -> Figure:
+    fraction = row.speed_of_light.fraction * 100 if row.speed_of_light else None
+    return _turned(fraction, row, "%", "the cost or the ceilings are unknown")
+
+
+def _turned(value: float | None, row: Row, unit: str, missing: str) -> Figure:
+    """A figure that is a constant over the time: its interval is that of the time, turned over."""
+    time = row.time_s
+    if value is None or time is None:
+        return Figure(value=None, unit=unit, reason=missing)
+    ends = (value * time.value / time.high, value * time.value / max(time.low, time.value * _LEAST))
+    return Figure(value=value, low=ends[0], high=ends[1], unit=unit, certainty="derived")
+
+
+def _peak(_: TargetResult, row: Row) -> Figure:
+    return counted(row.memory.most_bytes if row.memory else None, "B", "no peak of memory was measured")
+
+
+def _memory_gain(_: TargetResult, row: Row) -> Figure:
+    return counted(row.memory_gain, reason="no peak of memory was measured")
+
+
+def _joules(net: bool, _: TargetResult, row: Row) -> Figure:
+    """The energy of a call: its error is that of the time and of the counter's steps, in quadrature."""
+    energy = row.energy
+    value = (energy.net_joules_per_call if net else energy.joules_per_call) if energy else 0.0
+    if energy is None or value <= 0:
+        return Figure(value=None, unit="J", reason=row.no_energy or "no energy was measured")
+    steps = energy.net_resolution_j if net else energy.resolution_j
+    wide = math.hypot(half_width(row.time_s) if row.time_s else 0.0, math.log1p(steps / value))
+    return figure(Estimate(value, value * math.exp(-wide), value * math.exp(wide)), "J")
+
+
+def _preparation(_: TargetResult, row: Row) -> Figure:
+    return counted(row.prepare_s, "s", "nothing was prepared")
+
+
+def _beside(name: str, unit: str, _: TargetResult, row: Row) -> Figure:
+    return counted(row.beside.get(name), unit, "the workload has no such figure")
+
+
+def _of_spread(choose: Callable[[Spread], float], unit: str, result: TargetResult, row: Row) -> Figure:
+    spread = spread_of(result, row)
+    return counted(choose(spread) if spread else None, unit, "no samples were taken")
+
+
+def _metric_of_estimate(
+    key: str, title: str, unit: str, better: Better, missing: str, about: str, *aliases: str
+) -> Metric:
+    return Metric(
+        key=key, title=title, unit=unit, better=better, about=about, aliases=aliases, has_interval=True,
+        measure=partial(_estimate, key, unit, missing),
+    )  # fmt: skip
+
+
+def _metric_of_rate(key: str, title: str, unit: str, work: str) -> Metric:
+    missing = f"the workload declares no {work}"
+    return Metric(
+        key=key, title=title, unit=unit, better="up", about=f"Least {work} of the work per second.",
+        has_interval=True, measure=partial(_rate, key, unit, missing),
+    )  # fmt: skip
+
+
+def _metric_beside(key: str, title: str, unit: str, better: Better, about: str) -> Metric:
+    return Metric(key=key, title=title, unit=unit, better=better, about=about, measure=partial(_beside, key, unit))
+
+
+def _metric_of_samples(
+    key: str, title: str, unit: str, choose: Callable[[Spread], float], about: str, *aliases: str
+) -> Metric:
+    return Metric(
+        key=key, title=title, unit=unit, better="down" if unit == "s" else "up", about=about, aliases=aliases,
+        of_samples=True, measure=partial(_of_spread, choose, unit),
+    )  # fmt: skip
+
+
+_METRICS = (
+    _metric_of_estimate(
+        "time_s", "median", "s", "down", "too few samples for an interval", "Median time of a call.", "time", "median"
+    ),
+    Metric(
+        key="speedup", title="speedup", unit="1", better="up", has_interval=True,
+        about="Median of the baseline divided by this median.",
+        measure=partial(_speedup, "speedup", "too few samples for an interval"),
+    ),
+    Metric(
+        key="step_speedup", title="step", unit="1", better="up", has_interval=True,
+        about="Median of the step before divided by this median.",
+        measure=partial(_speedup, "step_speedup", "the variant builds on no other"),
+    ),
+    _metric_of_estimate(
+        "wall_s", "wall time", "s", "down", "no wall time was measured", "Median time of a call by the wall clock."
+    ),
+    _metric_of_estimate(
+        "isolated_s", "alone", "s", "down", "no samples were taken alone",
+        "Median time of calls without other implementations in between.",
+    ),
+    _metric_of_rate("bytes_per_s", "memory rate", "B/s", "bytes of memory"),
+    _metric_of_rate("flop_per_s", "arithmetic rate", "FLOP/s", "operations"),
+    _metric_of_rate("wire_bytes_per_s", "link rate", "B/s", "bytes over links"),
+    _metric_of_rate("disk_bytes_per_s", "disk rate", "B/s", "bytes of the disk"),
+    Metric(
+        key="speed_of_light_fraction", title="SOL", unit="%", better="up", about="Fraction of the speed of light.",
+        aliases=("sol", "speed_of_light"), has_interval=True, measure=_speed_of_light,
+    ),
+    Metric(
+        key="peak_bytes", title="peak memory", unit="B", better="down", about="Peak memory beyond the inputs.",
+        aliases=("memory", "memory_bytes"), measure=_peak,
+    ),
+    Metric(
+        key="memory_gain", title="memory gain", unit="1", better="up",
+        about="Peak memory of the baseline divided by this one.", measure=_memory_gain,
+    ),
+    Metric(
+        key="joules_per_call", title="energy", unit="J", better="down", about="Energy of the device in a call.",
+        aliases=("energy", "joules"), has_interval=True, measure=partial(_joules, False),
+    ),
+    Metric(
+        key="net_joules_per_call", title="net energy", unit="J", better="down",
+        about="Energy of the device in a call, without that of the idle device.",
+        aliases=("net-energy",), has_interval=True, measure=partial(_joules, True),
+    ),
+    Metric(
+        key="prepare_s", title="preparation", unit="s", better="down", about="Time of `prepare`.", measure=_preparation
+    ),
+    _metric_beside("until_done_s", "until done", "s", "down", "Median time of deferred work, until its end."),
+    _metric_beside("latency_p50_s", "latency p50", "s", "down", "Half of the requests are answered within this time."),
+    _metric_beside("latency_p90_s", "latency p90", "s", "down", "90 % of the requests are answered within this time."),
+    _metric_beside("latency_p99_s", "latency p99", "s", "down", "99 % of the requests are answered within this time."),
+    _metric_beside("goodput_per_s", "goodput", "1/s", "up", "Requests answered in time, a second."),
+    _metric_beside("minor_faults", "page faults", "count", "down", "Pages that the kernel gave on first access."),
+    _metric_of_samples("min_s", "min", "s", lambda spread: spread.least, "Shortest sample.", "min"),
+    _metric_of_samples(
+        "p95_s", "p95", "s", lambda spread: spread.p95, "95 % of the samples are at most this long.", "p95"
+    ),
+    _metric_of_samples(
+        "stddev_s", "std dev", "s", lambda spread: spread.deviation, "Standard deviation of the samples.", "stddev"
+    ),
+    _metric_of_samples("samples", "samples", "count", lambda spread: spread.count, "Number of samples."),
+)  # fmt: skip
+METRICS = {metric.key: metric for metric in _METRICS}
+BY_NAME = {name: metric for metric in _METRICS for name in (metric.name, metric.key, *metric.aliases)}
+# Those that need no samples, by their names in options.
+STORED = {metric.name: metric for metric in _METRICS if not metric.of_samples}
+# The columns of tables of many rows.
+SUMMARY = [METRICS[key] for key in ("time_s", "speedup", "speed_of_light_fraction", "peak_bytes", "joules_per_call")]
+
+
+def of_goal(result: TargetResult) -> Metric:
+    """The gain by which the variants of a target are compared."""
+    return METRICS["memory_gain" if result.goal == "memory" else "speedup"]
