@@ -127,7 +127,7 @@ def summary(runs):
 
 def ratio(runs):
     """The ratio and its 95 % interval, from the pairs."""
-    from aiperf_fleet.slow import t_quantile
+    from aiperf_core.stats.distributions import t_quantile
 
     pairs = zip(runs["with"], runs["without"], strict=True)
     logs = [math.log(one["time_s"] / other["time_s"]) for one, other in pairs]

@@ -10,7 +10,7 @@ import pytest
 
 from aiperf_analysis.history.changes import course, largest_step
 from aiperf_analysis.history.newest import newest
-from aiperf_analysis.history.noise import alikeness, between, logs, long_run, student, variances
+from aiperf_analysis.history.noise import alikeness, between, logs, long_run, variances
 from aiperf_core.measurements import Estimate
 
 
@@ -51,12 +51,6 @@ def test_neighbours_are_alike_only_beyond_chance():
         values[place] = 0.5 * values[place - 1] + rng.standard_normal()
     assert alikeness(values) == pytest.approx(0.5, abs=0.12)
     assert long_run(0.5) == 3.0
-
-
-@pytest.mark.parametrize(("freedom", "wanted"), [(5, 2.571), (10, 2.228), (30, 2.042), (1e9, 1.960)])
-def test_quantiles_of_student(freedom, wanted):
-    # Tables of Student's t, 97.5 %.
-    assert student(0.975, freedom) == pytest.approx(wanted, abs=2e-3)
 
 
 # --- steps

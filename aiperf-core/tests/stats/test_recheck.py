@@ -1,5 +1,6 @@
 import copy
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from aiperf_core.errors import AiperfError
 from aiperf_core.results import records, seal
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.stats import recheck as recheck_module
+from aiperf_core.stats.distributions import t_expansion, t_quantile
 from aiperf_core.stats.recheck import recheck
 
 FILE = "targets/ch07.memory_access.json"
@@ -74,6 +76,29 @@ def test_what_was_tampered_with_is_found(bundle, edit, reseal):
     assert ((FILE, "SHA-256") in whats(found)) is not reseal
     # The figures alone tell, but for columns that no figure is made of.
     assert [one for one in found.differences if not one.where.startswith("targets/")]
+
+
+def test_intervals_hold_by_the_quantile_of_their_run(tmp_path):
+    """Runs of today have Student's exact quantile, older ones its expansion: in two rounds 11 % too narrow."""
+    width = {}
+    for exact in (False, True):
+        result = attrs.evolve(RESULT, judging=attrs.evolve(RESULT.judging, exact_quantiles=exact))
+        result = attrs.evolve(result, rows=measured.scored(result))
+        time = result.rows[ROWS["coalesced"]].time_s
+        width[exact] = math.log(time.high / time.low)
+        made = Bundle.create_at(tmp_path / str(exact))
+        made.write_target(result)
+        made.write_manifest(measured.manifest())
+        assert recheck(made).holds
+        change(
+            made,
+            lambda document: document["judging"].update(exact_quantiles=not document["judging"]["exact_quantiles"]),
+        )
+        assert ("ch07.memory_access:coalesced", "time_s") in whats(recheck(made))
+    assert width[True] / width[False] == pytest.approx(t_quantile(0.975, 1) / t_expansion(0.975, 1), rel=1e-3)
+    # The file of an older run does not have the field.
+    change(made, lambda document: document["judging"].pop("exact_quantiles"), reseal=True)
+    assert ("ch07.memory_access:coalesced", "time_s") in whats(recheck(made))
 
 
 @pytest.mark.parametrize(("reason", "holds"), [("up to 3.1 %", True), ("up to 3.2 %", False), (None, False)])

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import DISBELIEVED
+from aiperf_core.stats.distributions import f_tail, t_quantile, t_tail
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -184,51 +185,3 @@ def _holm(p_values: Sequence[float], alpha: float) -> list[bool]:
             break
         rejected[index] = True
     return rejected
-
-
-def t_tail(t: float, dof: float) -> float:
-    """P(T > t) of Student's distribution."""
-    half = 0.5 * beta_fraction(dof / 2, 0.5, dof / (dof + t * t))
-    return half if t > 0 else 1 - half
-
-
-def f_tail(f: float, dof1: float, dof2: float) -> float:
-    """P(F > f) of Fisher's distribution."""
-    return beta_fraction(dof2 / 2, dof1 / 2, dof2 / (dof2 + dof1 * f)) if f > 0 else 1.0
-
-
-def t_quantile(p: float, dof: float) -> float:
-    """The quantile of Student's distribution for p > 0.5, by bisection."""
-    low, high = 0.0, 1e7
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if 1 - t_tail(middle, dof) < p else (low, middle)
-    return high
-
-
-def beta_fraction(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function by its continued fraction (Abramowitz and Stegun 26.5.8)."""
-    if x <= 0 or x >= 1:
-        return 0.0 if x <= 0 else 1.0
-    if x > (a + 1) / (a + b + 2):
-        return 1 - beta_fraction(b, a, 1 - x)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
-    fraction, c, d = 1.0, 1.0, 0.0
-    for number in range(400):
-        m = number // 2
-        if number == 0:
-            term = 1.0
-        elif number % 2 == 0:
-            term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        else:
-            term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        d = 1 / (_away_from_0(1 + term * d))
-        c = _away_from_0(1 + term / c)
-        fraction *= c * d
-        if number and abs(1 - c * d) < 1e-14:
-            break
-    return front * (fraction - 1)
-
-
-def _away_from_0(value: float) -> float:
-    return value if abs(value) > _SMALLEST else _SMALLEST

@@ -8,6 +8,7 @@ from attrs import frozen
 
 from aiperf_core.measurements import Energy, Estimate
 from aiperf_core.report.result import Figure
+from aiperf_core.stats.distributions import t_quantile
 from aiperf_core.stats.intervals import Blocks
 
 # The share of a figure from which the steps of the counter leave no more than a bound.
@@ -86,22 +87,11 @@ def time_error(blocks: Blocks | None, shown: Estimate | None, rounds: int) -> fl
     if blocks is not None and len(blocks.times):
         medians = [float(np.median(blocks.times[blocks.rounds == which])) for which in np.unique(blocks.rounds)]
         if len(medians) > 1:
-            return _student(len(medians) - 1) * math.sqrt(2) * float(np.std(np.log(medians), ddof=1))
+            return t_quantile(0.975, len(medians) - 1) * math.sqrt(2) * float(np.std(np.log(medians), ddof=1))
     if shown is None or shown.low <= 0:
         return math.inf
     half = max(math.log(shown.high / shown.value), math.log(shown.value / shown.low))
     return half * math.sqrt(rounds if blocks is None else 1)
-
-
-# The 97.5 % quantiles of Student's t by degrees of freedom; of more, its expansion (Abramowitz and Stegun 26.7.5).
-_STUDENT = (math.inf, 12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.306, 2.26216)
-
-
-def _student(freedom: int) -> float:
-    if freedom < len(_STUDENT):
-        return _STUDENT[freedom]
-    z = _NORMAL
-    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
 def rank_ranges(figures: Sequence[Figure]) -> list[tuple[int, int] | None]:

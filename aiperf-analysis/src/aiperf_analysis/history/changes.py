@@ -17,8 +17,9 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from aiperf_analysis.history.noise import Floats, alikeness, finite_exp, long_run, student, variances
+from aiperf_analysis.history.noise import Floats, alikeness, finite_exp, long_run, variances
 from aiperf_core.measurements import Estimate
+from aiperf_core.stats.distributions import t_quantile
 
 ALPHA = 0.01
 PERMUTATIONS = 999
@@ -309,7 +310,7 @@ def _step(values: Floats, spread: Floats, start: int, at: int, stop: int, p: flo
     tail = (1 - _CONFIDENCE) / 2
     low, high = np.quantile(sides[1] - sides[0], [tail, 1 - tail]) - size
     # The residuals' own scale is not known either.
-    factor = student(1 - tail, runs - 2) / student(1 - tail, 1e9)
+    factor = t_quantile(1 - tail, runs - 2) / t_quantile(1 - tail, 1e9)
     ratio = Estimate(finite_exp(size), finite_exp(size + factor * float(low)), finite_exp(size + factor * float(high)))
     first, last = np.quantile(places, [tail, 1 - tail], method="nearest")
     return Step(at, min(at, start + int(first)), max(at, start + int(last)), ratio, p)
@@ -330,7 +331,7 @@ def _drift(values: Floats, start: int, stop: int, floor: float) -> Drift | None:
     alike = alikeness(some - slope * np.arange(runs))
     variance = runs * (runs - 1) * (2 * runs + 5) / 18 * long_run(alike)
     # The share of slopes between the ends; all pairs give S.
-    half = student(0.5 + DRIFT_LEVEL / 2, 1e9) * math.sqrt(variance) / (runs * (runs - 1) / 2) / 2
+    half = t_quantile(0.5 + DRIFT_LEVEL / 2, 1e9) * math.sqrt(variance) / (runs * (runs - 1) / 2) / 2
     low, high = (float(np.quantile(slopes, min(max(share, 0.0), 1.0))) for share in (0.5 - half, 0.5 + half))
     whole = finite_exp(slope * (runs - 1))
     if low <= 0 <= high or abs(whole - 1) < floor:

@@ -7,10 +7,11 @@ import numpy as np
 from attrs import frozen
 
 from aiperf_analysis.history.changes import Course, Segment, course
-from aiperf_analysis.history.noise import Floats, finite_exp, long_run, student
+from aiperf_analysis.history.noise import Floats, finite_exp, long_run
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.metrics import Better
+from aiperf_core.stats.distributions import t_quantile
 
 Word = Literal["FINE", "SUSPECT", "REGRESSION", "IMPROVED", "NEW"]
 
@@ -106,7 +107,7 @@ def _half(level: Segment, found: Course, within: float, miss: float) -> float:
     runs = sum(one.runs for one in found.segments)
     # Alike runs tell less of their spread.
     freedom = max(2.0, (runs - len(found.segments)) / long_run(found.alike))
-    return student(1 - miss / 2, freedom) * math.sqrt(max(found.sd**2, within) + level.error**2)
+    return t_quantile(1 - miss / 2, freedom) * math.sqrt(max(found.sd**2, within) + level.error**2)
 
 
 def _side(value: float, within: float, level: Segment, found: Course, floor: float, miss: float) -> int:

@@ -5,7 +5,6 @@ All figures are on a logarithmic scale, so that a difference of 0.01 is about 1 
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,13 +71,3 @@ def long_run(alike: float) -> float:
 def finite_exp(value: float) -> float:
     """The exponential, at most about 1e304: the end of an interval that few runs of a wild series support."""
     return math.exp(min(value, 700.0))
-
-
-def student(probability: float, freedom: float) -> float:
-    """The quantile of Student's t, by its expansion in 1/freedom (Abramowitz and Stegun 26.7.5)."""
-    z, v = NormalDist().inv_cdf(probability), freedom
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    fourth = (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160
-    return z + first / v + second / v**2 + third / v**3 + fourth / v**4

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aiperf_core.measurements import Estimate
+from aiperf_core.stats.distributions import t_quantile
 from aiperf_core.stats.intervals import Blocks, median_interval
 
 Floats = NDArray[np.float64]
@@ -22,27 +23,17 @@ NORMAL = 1.959963984540054  # the 97.5 % quantile
 _RUNS = 2  # whose variances the interval of a time has: this run's, and that of a repeat
 
 
-def student(freedom: float) -> float:
-    """The 97.5 % quantile of Student's t, as the intervals of times use it (Abramowitz and Stegun 26.7.5)."""
-    z, v = NORMAL, freedom
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    fourth = (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160
-    return z + first / v + second / v**2 + third / v**3 + fourth / v**4
-
-
 def widening(rounds: Sequence[int]) -> float:
     """The factor by which draws of a fit to points of these numbers of rounds are widened."""
     freedom = sum(one - 1 for one in rounds if one > 1)
-    return student(freedom) / NORMAL if freedom else 1.0
+    return t_quantile(0.975, freedom) / NORMAL if freedom else 1.0
 
 
 def log_error(estimate: Estimate, rounds: int = 1) -> float:
     """The standard error of the logarithm of a time, from its interval for a repeated run. rounds: of the run."""
     if estimate.low <= 0:
         return math.inf
-    quantile = student(rounds - 1) if rounds > 1 else NORMAL
+    quantile = t_quantile(0.975, rounds - 1) if rounds > 1 else NORMAL
     return math.log(estimate.high / estimate.low) / (2 * quantile * math.sqrt(_RUNS))
 
 

@@ -98,12 +98,15 @@ class Judging:
     off: guards that were switched off.
     watches_calls: whether work beside the calls can be found.
     resamples: whether a suspect is resampled before a finding.
+    exact_quantiles: whether intervals have the exact quantile of Student's t; an older bundle has its expansion, whose
+        intervals of two and three rounds are too narrow.
     """
 
     policy: str = "standard"
     off: list[str] = field(factory=list)
     watches_calls: bool = False
     resamples: bool = False
+    exact_quantiles: bool = False
 
 
 @frozen

@@ -45,6 +45,9 @@ ON_DISK: dict[type, dict[str, Any]] = {
     models.TargetResult: {"sample_file": models.SampleFile},
 }
 
+# Fields that older files of the same format lack; they have their defaults then.
+ADDED: dict[type, frozenset[str]] = {models.Judging: frozenset({"exact_quantiles"})}
+
 # A raw sample may be 0: a clock has a resolution. Estimates are of times and ratios and thus positive, but the low end
 # of an interval that few samples support may lie below zero.
 CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
@@ -171,7 +174,8 @@ class Schemas:
             | ({"description": descriptions[name]} if name in descriptions else {})
             for name, hint in hints.items()
         }
-        optional = {one.name for one in attrs.fields(record) if one.default is not attrs.NOTHING and self.partial}
+        defaulted = {column.name for column in attrs.fields(record) if column.default is not attrs.NOTHING}
+        optional = defaulted if self.partial else ADDED.get(record, frozenset())
         return {
             "title": record.__name__,
             "description": about,

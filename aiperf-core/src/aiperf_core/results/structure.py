@@ -119,7 +119,8 @@ def _check_fields(record: type, value: dict[str, Any], expected: Any, form: str)
     unknown = next((name for name in value if name not in expected), None)
     if unknown is not None and form != LARGER:
         raise _Misfit(f"the unknown field '{unknown}'", f"only the fields of {noun}")
-    needed = {one.name for one in attrs.fields(record) if one.default is attrs.NOTHING} if partial else expected
+    required = {column.name for column in attrs.fields(record) if column.default is attrs.NOTHING}
+    needed = required if partial else expected - schema.ADDED.get(record, frozenset())
     if missing := next((name for name in expected if name not in value and name in needed), None):
         raise _Misfit(f"no field '{missing}'", f"every {'required ' if partial else ''}field of {noun}")
 

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Verdict
+from aiperf_core.stats.distributions import t_expansion, t_quantile
 from aiperf_core.validity.rank_test import chance_of_excess, chance_of_signs
 
 Floats = NDArray[np.float64]
@@ -76,33 +77,43 @@ class Blocks:
 
     passes, rounds: the pass and the round of each sample. Both only grow, and a pass lies in one round.
     step_s: the step of the clock.
+    exact: whether intervals have the exact quantile of Student's t; older bundles have its expansion.
     """
 
     times: Floats
     passes: NDArray[np.int64]
     rounds: NDArray[np.int64]
     step_s: float = 0.0
+    exact: bool = True
 
     @staticmethod
-    def of(times: list[float], passes: list[int], rounds: list[int] | None = None, step_s: float = 0.0) -> "Blocks":
+    def of(
+        times: list[float],
+        passes: list[int],
+        rounds: list[int] | None = None,
+        step_s: float = 0.0,
+        *,
+        exact: bool = True,
+    ) -> "Blocks":
         """Blocks from lists of one length; all in one round where none are given."""
         return Blocks(
             np.asarray(times, dtype=np.float64),
             np.asarray(passes, dtype=np.int64),
             np.asarray(rounds or [0] * len(times), dtype=np.int64),
             step_s,
+            exact,
         )
 
     @property
     def key(self) -> "_Key":
         """The same as bytes, for comparison and caching."""
-        return self.times.tobytes(), self.passes.tobytes(), self.rounds.tobytes(), self.step_s
+        return self.times.tobytes(), self.passes.tobytes(), self.rounds.tobytes(), self.step_s, self.exact
 
     @staticmethod
     def of_key(key: "_Key") -> "Blocks":
         """The blocks of a `key`."""
-        times, passes, rounds, step_s = key
-        return Blocks(np.frombuffer(times), np.frombuffer(passes, np.int64), np.frombuffer(rounds, np.int64), step_s)
+        times, passes, rounds, *others = key
+        return Blocks(np.frombuffer(times), np.frombuffer(passes, np.int64), np.frombuffer(rounds, np.int64), *others)
 
     @property
     def present(self) -> NDArray[np.int64]:
@@ -120,7 +131,7 @@ class Blocks:
 
     def only(self, keep: NDArray[np.bool_]) -> "Blocks":
         """The samples for which `keep` is true."""
-        return Blocks(self.times[keep], self.passes[keep], self.rounds[keep], self.step_s)
+        return Blocks(self.times[keep], self.passes[keep], self.rounds[keep], self.step_s, self.exact)
 
 
 def median_interval(blocks: Blocks, seed: int = 0) -> Estimate | None:
@@ -231,7 +242,8 @@ def _interval(sides: list[Blocks], weights: tuple[float, ...], seed: int) -> Est
     # A time drifts with the machine; the sides of a contrast drift together.
     drift = _drift(sides[0], weights[0]) if len(sides) == 1 and len(rounds) > 1 else None
     between, freedom = _between(each, max(within, drift or 0.0)), len(present) - len(rounds)
-    wide = _widened(value, resampled, within, between, freedom, len(rounds), drift, ratio=len(sides) > 1)
+    exact = all(side.exact for side in sides)
+    wide = _widened(value, resampled, within, between, freedom, len(rounds), drift, ratio=len(sides) > 1, exact=exact)
     pairs = zip(sides, weights, strict=True)
     step = sum(abs(weight) * side.step_s / float(np.median(side.times)) for side, weight in pairs)
     least, most = _seen(sides, weights)
@@ -471,6 +483,7 @@ def _widened(
     drift: float | None,
     *,
     ratio: bool,
+    exact: bool,
 ) -> Estimate:
     """The interval of a value from resampled values and from the variance between rounds.
 
@@ -487,7 +500,9 @@ def _widened(
     parts = within_true**2 / max(freedom, 1) + (between**2 / (rounds - 1) if rounds > 1 else 0.0)
     # The rounds alone decide then, and they are few.
     few = drift is not None or (between and not ratio)
-    quantile = _student(rounds - 1 if few else max(1.0, (within_true + between) ** 2 / parts))
+    quantile = (t_quantile if exact else t_expansion)(
+        1 - tail, rounds - 1 if few else max(1.0, (within_true + between) ** 2 / parts)
+    )
     # Times and ratios are positive: widened on a logarithmic scale, an interval stays so. The resampled one contains
     # the value but for the discreteness of medians.
     down, up = min(0.0, math.log(low / value)), max(0.0, math.log(high / value))
@@ -496,13 +511,3 @@ def _widened(
         within = total
     factor = quantile / _NORMAL * math.sqrt(total / within)
     return Estimate(value, value * math.exp(factor * down), value * math.exp(factor * up))
-
-
-def _student(freedom: float) -> float:
-    """The 97.5 % quantile of Student's t, by its expansion in 1/freedom (Abramowitz and Stegun 26.7.5)."""
-    z, v = _NORMAL, freedom
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    fourth = (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160
-    return z + first / v + second / v**2 + third / v**3 + fourth / v**4

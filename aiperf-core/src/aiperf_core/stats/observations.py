@@ -12,10 +12,14 @@ from aiperf_core.stats.intervals import Blocks
 
 @frozen
 class Clocks:
-    """What each clock adds to a sample, and its step, in seconds by the clock's name."""
+    """What each clock adds to a sample, and its step, in seconds by the clock's name.
+
+    exact: as of `Blocks`.
+    """
 
     cost_s: Mapping[str, float] = field(factory=dict)
     step_s: Mapping[str, float] = field(factory=dict)
+    exact: bool = True
 
     def per_call(self, clock: str, sample_s: float, calls: int) -> float:
         """The time of one call in a sample of several, without the clock's own cost."""
@@ -39,6 +43,7 @@ class Clocks:
             [samples.block[index] // length for index in kept],
             [samples.round[index] for index in kept],
             self.step_s.get(clock, 0.0) / max(calls_of(samples), 1),
+            exact=self.exact,
         )
 
 
@@ -46,7 +51,7 @@ def clocks_of(result: TargetResult, ceilings: Ceilings | None) -> Clocks:
     """The clocks of a target's result. `ceilings` are of its device."""
     step = ceilings.event_step_s if ceilings else None
     cost = {} if result.clock_overhead_s is None else {result.clock: result.clock_overhead_s}
-    return Clocks(cost, {"device": step} if step else {})
+    return Clocks(cost, {"device": step} if step else {}, result.judging.exact_quantiles)
 
 
 def blocks(result: TargetResult, row: Row, ceilings: Ceilings | None) -> Blocks:

@@ -255,7 +255,9 @@ class Scoring:
         """
         cost_s = self.rules.clocks.cost_s.get(self.rules.clock, 0.0) if is_observed(one.observed.samples) else 0.0
         times = [time - cost_s for time in one.observed.isolated_samples_s]
-        return median_interval(Blocks.of(times, list(range(len(times))))) if min(times, default=0.0) > 0 else None
+        if min(times, default=0.0) <= 0:
+            return None
+        return median_interval(Blocks.of(times, list(range(len(times))), exact=self.rules.clocks.exact))
 
     def _note_interference(self, one: Standing) -> None:
         """Warn if taking turns with others changed the times."""

@@ -150,7 +150,13 @@ class Setup:
     @property
     def judging(self) -> Judging:
         """What decides how the observations are judged."""
-        return Judging(self.options.policy, sorted(self.options.off), self.watches_calls, self.resamples)
+        return Judging(
+            self.options.policy,
+            sorted(self.options.off),
+            self.watches_calls,
+            self.resamples,
+            exact_quantiles=True,
+        )
 
     def guards(self, *names: str) -> bool:
         """Whether none of these guards is switched off."""
