@@ -188,9 +188,11 @@ def _memory_gain(_: TargetResult, row: Row, look: Look) -> Text:
 
 
 def _of_metrics() -> Iterator[tuple[str, RowColumn]]:
-    """A column for each metric, and one for its interval."""
+    """A column for each metric, and one for its interval; that of the rate before its share of the speed of light."""
     for metric in METRICS.values():
         name = metric.name
+        if name == "sol":
+            yield "rate", _RATE
         yield (
             name,
             RowColumn(
@@ -202,7 +204,8 @@ def _of_metrics() -> Iterator[tuple[str, RowColumn]]:
                 of_samples=metric.of_samples,
             ),
         )
-        if metric.has_interval:
+        # A share stands beside its rate in two digits, which an interval would not fit.
+        if metric.has_interval and metric.unit != "%":
             yield (
                 f"{name}-interval",
                 RowColumn(
@@ -218,15 +221,15 @@ def _of_metrics() -> Iterator[tuple[str, RowColumn]]:
 # Columns that complete another one, and names of columns from before they were made of metrics.
 _EXTENDS = {"sol": "rate", "memory-gain": "memory"}
 _OLDER = {"interval": "time-interval"}
+_RATE = RowColumn(
+    head="rate",
+    about="Least bytes or operations of the work per second, of the resource that bounds it.",
+    width=12,
+    show=_rate,
+)
 COLUMNS = {
     "verdict": RowColumn(
         head="verdict", about="What the run says about the implementation.", width=12, show=_verdict, right=False
-    ),
-    "rate": RowColumn(
-        head="rate",
-        about="Least bytes or operations of the work per second, of the resource that bounds it.",
-        width=12,
-        show=_rate,
     ),
     **dict(_of_metrics()),
 }

@@ -56,7 +56,8 @@ def _shown(cell: Cell) -> tuple[str, str]:
         if cell.unit == "1" and cell.low > 0:
             shown = units.ratio_estimate(Estimate(cell.value, cell.low, cell.high))
             return ("~" if cell.certainty == "estimated" else "") + shown.value, shown.interval
-        ends = f"[{number(cell.low, cell.unit)}, {number(cell.high, cell.unit)}]"
+        low, high = (_end(end, cell.value, cell.unit) for end in (cell.low, cell.high))
+        ends = f"[{low}, {high}]"
     about = "~" if cell.certainty == "estimated" else ""
     return about + number(cell.value, cell.unit, suffix=True), ends
 
@@ -69,6 +70,11 @@ def _bound(cell: Figure) -> str:
                 f"{sign} {units.seconds(end) if cell.unit == 's' and end > 0 else number(end, cell.unit, suffix=True)}"
             )
     return NONE
+
+
+def _end(end: float, value: float, unit: str) -> str:
+    """An end of an interval, in the unit that the value is shown in."""
+    return _three(end / _prefix(value)[0]) if unit in _PREFIXED and math.isfinite(end) else number(end, unit)
 
 
 # Units with prefixes of powers of ten.
@@ -89,7 +95,7 @@ def number(value: float, unit: str, *, suffix: bool = False) -> str:
         shown = f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
         return f"{shown} %" if suffix else shown
     if unit in _PREFIXED:
-        scale, prefix = next((one for one in _PREFIXES if abs(value) >= one[0]), _PREFIXES[-1]) if value else (1, "")
+        scale, prefix = _prefix(value)
         shown = unit.removeprefix("1") if unit.startswith("1/") else unit
         return f"{_three(value / scale)} {prefix}{shown}"
     if unit == "1":
@@ -99,6 +105,11 @@ def number(value: float, unit: str, *, suffix: bool = False) -> str:
     if unit == "count":
         return f"{value:,.0f}" if value == round(value) else _three(value)
     return f"{_three(value)} {unit}"
+
+
+def _prefix(value: float) -> tuple[float, str]:
+    """The prefix of a value, and its factor."""
+    return next((prefix for prefix in _PREFIXES if abs(value) >= prefix[0]), _PREFIXES[-1]) if value else (1.0, "")
 
 
 def _three(value: float) -> str:

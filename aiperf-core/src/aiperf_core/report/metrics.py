@@ -187,7 +187,7 @@ _METRICS = (
         "wall_s", "wall time", "s", "down", "no wall time was measured", "Median time of a call by the wall clock."
     ),
     _metric_of_estimate(
-        "isolated_s", "alone", "s", "down", "no samples were taken alone",
+        "isolated_s", "time alone", "s", "down", "no samples were taken alone",
         "Median time of calls without other implementations in between.",
     ),
     _metric_of_rate("bytes_per_s", "memory rate", "B/s", "bytes of memory"),
