@@ -51,6 +51,8 @@ OFFERED = {
     "aiperf_core.hookspecs": ("hookimpl",),
     "aiperf_core.targets": ("Target", "InstalledTarget", "TargetFilter"),
     "aiperf_core.analysis": ("Analysis",),
+    "aiperf_core.report.result": (),
+    "aiperf_core.report.metrics": ("METRICS", "Metric"),
     "aiperf_core.document_kind": ("DocumentKind", "DocumentReader"),
     "aiperf_core.document_schema": ("DocumentSchema",),
     "aiperf_core.candidate_format": ("Format", "CandidateFormat", "Code"),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from aiperf_core.report.result import Result
 
 DEFAULT = "overview"
+_WIDEST_CHOICE = 60  # characters of a list of choices beside the name of its option
 # What the help shows for a field of these types that names no other word.
 _METAVARS: dict[type, str] = {int: "COUNT", float: "NUMBER", str: "NAME", Path: "FILE", tuple: "NAME,..."}
 
@@ -172,13 +173,15 @@ def _own(function: Callable[..., Any]) -> list[click.Parameter]:
         name = f"--{one.name.replace('_', '-')}"
         default = "" if one.default in (None, (), "", False) else f" [default: {_shown(one.default)}]"
         choices = one.metadata.get(CHOICES, ())
-        accepted = f" Accepted: {', '.join(choices)}." if choices and kind is tuple else ""
+        words = f"[{'|'.join(choices)}]" if choices and kind is not tuple else ""
+        # A long list has no room beside the option's name.
+        listed = bool(choices) and (kind is tuple or len(words) > _WIDEST_CHOICE)
+        accepted = f" Accepted: {', '.join(choices)}." if listed else ""
         text = f"{one.metadata.get(HELP, '')}{accepted}{default}"
         if kind is bool:
             found.append(click.Option([name], is_flag=True, default=None, help=text))
         else:
-            words = f"[{'|'.join(choices)}]" if choices and kind is not tuple else None
-            metavar = words or one.metadata.get(METAVAR) or _METAVARS[kind]
+            metavar = (words if not listed else "") or one.metadata.get(METAVAR) or _METAVARS[kind]
             found.append(click.Option([name], multiple=kind is tuple, metavar=metavar, help=text))
     return found
 
