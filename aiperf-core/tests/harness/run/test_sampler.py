@@ -14,7 +14,7 @@ from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.isolation import process_monitor
 from aiperf_core.harness.run.last_round import LastRound
 from aiperf_core.harness.run.participant import Pace, Participant
-from aiperf_core.harness.run.sampler import Sampler
+from aiperf_core.harness.run.sampler import SETTLING_CALLS, Sampler
 from aiperf_core.harness.run.taking import Method, SampleTaker, Seeds
 from aiperf_core.harness.run.trust import Trusted, Untrusted
 from aiperf_core.results.models import Ending, Verdict
@@ -156,6 +156,46 @@ class Busy(Worker):
     def ask(self, do: str, **asked: Any) -> Any:
         answer = super().ask(do, **asked)
         return answer and {**answer, "involuntary_switches": int(answer["wall_s"] > 1e-3)}
+
+
+class Touches(Worker):
+    """Its calls take so many fresh pages, and the last figure is that of all calls after it."""
+
+    def __init__(self, *pages: int, call_s: float = 1e-3) -> None:
+        super().__init__(itertools.repeat(call_s))
+        self.pages = itertools.chain(pages, itertools.repeat(pages[-1]))
+
+    def ask(self, do: str, *, timeout: float, on_notice: Any = None, **asked: Any) -> Any:
+        answer = super().ask(do, timeout=timeout, on_notice=on_notice, **asked)
+        return answer and {**answer, "beside": {"minor_faults": next(self.pages)}}
+
+
+@pytest.mark.parametrize(
+    ("pages", "samples"),
+    [
+        ((2048, 0), 3),
+        ((2048, 3, 16, 0), 3),
+        ((2048, 2048, 0), 5),
+        ((2048, 2048, 0, 0, 2048, 2048, 0), 9),
+        ((2048, 0, 2048, 0, 0, 17, 0), 9),
+        ((2048,), 3 + SETTLING_CALLS),
+    ],
+)
+def test_a_warm_up_goes_on_until_calls_take_no_fresh_pages(pages: tuple[int, ...], samples: int) -> None:
+    sampling = sampler(Judge(), untrusting=False, off=("judged_output",))
+    (one,) = sampling.implementations
+    one.child = Touches(*pages)  # type: ignore[assignment]
+    sampling.warm_up(lambda _: None)
+    assert len(one.observed.warmup_s) == samples
+
+
+def test_long_calls_are_not_repeated_for_their_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampling = sampler(Judge(), untrusting=False, off=("judged_output",))
+    (one,) = sampling.implementations
+    one.child = Touches(2048, call_s=0.3)  # type: ignore[assignment]
+    monkeypatch.setattr(time, "perf_counter", itertools.count(step=0.3).__next__)
+    sampling.warm_up(lambda _: None)
+    assert len(one.observed.warmup_s) <= 3
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ class Pace:
     block_length: samples in a block.
     wakes: whether a sample that is not counted precedes each block.
     disturbed: whether each sample of the warm-up, but for the first, lost a processor to other work.
+    since_fresh: samples of the warm-up since the last one that took fresh pages, but for the first; None before it.
     whole_sample_s: the wall time of its last sample in the warm-up, with all that the harness does for a sample.
     since_judged: samples since the last one that was judged.
     """
@@ -46,6 +47,7 @@ class Pace:
     block_length: int = 1
     wakes: bool = False
     disturbed: bool = True
+    since_fresh: int | None = None
     whole_sample_s: float = 0.0
     since_judged: int = 0
 

@@ -28,6 +28,9 @@ WARMUP_S = 0.1
 # Other work on the machine makes a call of microseconds one of up to RETAKEN_S. Where each sample lost a processor, up
 # to MORE_SAMPLES more are taken, since the warm-up decides how long blocks are.
 MORE_SAMPLES, RETAKEN_S = 6, 0.03
+# Some calls pass until malloc has room for all that a call allocates. Where one after the first still took more than
+# FRESH_PAGES from the kernel, more follow until SETTLED in a row did not, for about SETTLING_S, at most SETTLING_CALLS.
+FRESH_PAGES, SETTLED, SETTLING_S, SETTLING_CALLS = 16, 3, 0.5, 12
 # A sample lasts at least LEAST_COSTS times the cost of its clock; a shorter call is timed several times in a row, at
 # most MOST_CALLS times. That is possible only with a warm cache and without state.
 LEAST_COSTS, MOST_CALLS = 50, 1000
@@ -90,6 +93,7 @@ class Sampler:
                 if index <= 1 or _quickest(one) < WARMUP_S:
                     on_sample(one)
                     self._warm_up_once(one, seed, judged=index == 0, first=index == 0)
+        self._settle_memory()
         self._retake_disturbed()
         for one in self.active:
             if not one.observed.warmup_s:
@@ -97,6 +101,18 @@ class Sampler:
             elif not one.pace.calls:
                 self._choose_calls(one)
         self._choose_blocks([one for one in self.active if one.observed.warmup_s])
+
+    def _settle_memory(self) -> None:
+        """Warm up until calls take no fresh pages: how many do so differs from process to process of one code."""
+        if self.taker.method.clock != "wall":
+            return
+        for one in self.active:
+            start = time.perf_counter()
+            for _ in range(SETTLING_CALLS):
+                settled = one.pace.since_fresh is None or one.pace.since_fresh >= SETTLED
+                if settled or not one.active or time.perf_counter() - start > SETTLING_S:
+                    break
+                self._warm_up_once(one, self.taker.seeds.new(), judged=False)
 
     def _retake_disturbed(self) -> None:
         """Warm up until a sample of short calls has lost no processor, or for `MORE_SAMPLES`.
@@ -178,6 +194,10 @@ class Sampler:
         sample = self.taker.take(one, seed, self.taker.method.clock, fingerprinted=judged, first=first)
         if sample is not None:
             one.observed.warmup_s.append(self.taker.method.call_s(sample, one.pace.calls or 1))
+            if not first and sample.get("beside", {}).get("minor_faults", 0.0) > FRESH_PAGES:
+                one.pace.since_fresh = 0
+            elif one.pace.since_fresh is not None:
+                one.pace.since_fresh += 1
             one.pace.disturbed = first or (one.pace.disturbed and sample["involuntary_switches"] > 0)
             self.inspector.inspect(one, sample if judged else None)
         one.pace.whole_sample_s = time.perf_counter() - start
