@@ -41,7 +41,7 @@ from aiperf_core.stats.distributions import t_expansion, t_quantile
 from aiperf_core.validity.rank_test import chance_of_excess, chance_of_signs
 
 Floats = NDArray[np.float64]
-_Key = tuple[bytes, bytes, bytes, float]
+_Key = tuple[bytes, bytes, bytes, float, bool]
 
 CONFIDENCE = 0.95
 DRAWS = 2000
@@ -112,8 +112,10 @@ class Blocks:
     @staticmethod
     def of_key(key: "_Key") -> "Blocks":
         """The blocks of a `key`."""
-        times, passes, rounds, *others = key
-        return Blocks(np.frombuffer(times), np.frombuffer(passes, np.int64), np.frombuffer(rounds, np.int64), *others)
+        times, passes, rounds, step_s, exact = key
+        return Blocks(
+            np.frombuffer(times), np.frombuffer(passes, np.int64), np.frombuffer(rounds, np.int64), step_s, exact
+        )
 
     @property
     def present(self) -> NDArray[np.int64]:
