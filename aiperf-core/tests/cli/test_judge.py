@@ -226,11 +226,15 @@ def test_an_honest_file_is_measured_and_leaves_nothing_behind(machine: Machine) 
         "class", "import tempfile\nopen(tempfile.mkdtemp() + '/kept', 'w').write('x' * 9999)\nclass"
     )
     before = {one.pid for one in psutil.process_iter()}
-    # At the smallest size a call may be no longer than what the harness itself takes, which leaves it without a speedup.
-    done = machine.judge_apart(hoarder, "--size", "cpu", "--budget", "0.2", "--json")
-    assert done.returncode == 0, done.stderr
-    (result,) = json.loads(done.stdout)["targets"]
-    baseline, row = result["rows"]
+    # At the smallest size, and on a busy machine, a call may be no longer than what the harness itself takes, which leaves
+    # it without a speedup.
+    for _ in range(3):
+        done = machine.judge_apart(hoarder, "--size", "cpu", "--budget", "0.2", "--json")
+        assert done.returncode == 0, done.stderr
+        (result,) = json.loads(done.stdout)["targets"]
+        baseline, row = result["rows"]
+        if row["speedup"] is not None:
+            break
     assert baseline["verdict"] == "MEASURED"
     assert row["name"] == "candidate"
     assert row["verdict"] in ("FASTER", "SLOWER", "SAME", "INCONCLUSIVE")

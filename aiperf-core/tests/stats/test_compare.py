@@ -195,9 +195,8 @@ def measured(name, role, index, factor, drift):
     )
     row = example.row(name, role, Verdict.MEASURED, 1e-3 * factor)
     passes = [k // 3 for k in range(24)]
-    return attrs.evolve(row, samples=samples, time_s=median_interval(Blocks.of(times, passes))), Blocks.of(
-        times, passes
-    )
+    blocks = Blocks.of(times, passes, exact=example.result().judging.exact_quantiles)
+    return attrs.evolve(row, samples=samples, time_s=median_interval(blocks)), blocks
 
 
 def test_two_implementations_of_a_run_are_paired(tmp_path):

@@ -219,8 +219,8 @@ def _of_metrics() -> Iterator[tuple[str, RowColumn]]:
 
 
 # Columns that complete another one, and names of columns from before they were made of metrics.
-_EXTENDS = {"sol": "rate", "memory-gain": "memory"}
-_OLDER = {"interval": "time-interval"}
+_EXTENDS = {"sol": "rate", "memory_gain": "memory"}
+_OLDER = {"interval": "time-interval", "memory-gain": "memory_gain"}
 _RATE = RowColumn(
     head="rate",
     about="Least bytes or operations of the work per second, of the resource that bounds it.",
@@ -233,6 +233,6 @@ COLUMNS = {
     ),
     **dict(_of_metrics()),
 }
-COLUMNS["memory-gain"] = RowColumn(
+COLUMNS["memory_gain"] = RowColumn(
     head="", about="Peak memory relative to the baseline's.", width=10, show=_memory_gain, extends="memory"
 )

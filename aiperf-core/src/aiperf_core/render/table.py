@@ -24,7 +24,7 @@ Stack = tuple[str, ...]
 STACKED: tuple[Stack, ...] = (
     ("time", "time-interval"),
     ("speedup", "speedup-interval"),
-    ("verdict", "memory", "memory-gain"),
+    ("verdict", "memory", "memory_gain"),
     ("rate", "sol"),
 )
 INLINE: tuple[Stack, ...] = (
@@ -35,7 +35,7 @@ INLINE: tuple[Stack, ...] = (
     ("verdict",),
     ("rate",),
     ("sol",),
-    ("memory", "memory-gain"),
+    ("memory", "memory_gain"),
 )
 INLINE_FROM, STACKED_FROM = 120, 76  # least width of each layout
 NARROWEST_NAME, WIDEST_NAME = 10, 40

@@ -62,7 +62,7 @@ class Metric:
     @property
     def name(self) -> str:
         """Its name in options: a word where it has one."""
-        return self.aliases[0] if self.aliases else self.key.replace("_", "-")
+        return self.aliases[0] if self.aliases else self.key
 
 
 def disbelief(row: Row) -> str:
@@ -213,7 +213,7 @@ _METRICS = (
     Metric(
         key="net_joules_per_call", title="net energy", unit="J", better="down",
         about="Energy of the device in a call, without that of the idle device.",
-        aliases=("net-energy",), has_interval=True, measure=partial(_joules, True),
+        aliases=("net_energy",), has_interval=True, measure=partial(_joules, True),
     ),
     Metric(
         key="prepare_s", title="preparation", unit="s", better="down", about="Time of `prepare`.", measure=_preparation

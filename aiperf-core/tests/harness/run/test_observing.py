@@ -78,9 +78,9 @@ def test_honest_code_is_timed_by_the_observer(judge: Judge, observer: bool) -> N
 
 
 def test_time_in_the_call_is_in_the_samples(judge: Judge, observer: bool) -> None:
-    baseline, row = judge("time.sleep(0.003)")
+    baseline, row = judge("time.sleep(0.03)")
     least, usual = (min(filter(None, one.samples.wall_s)) for one in (row, baseline))
-    assert least >= 0.003
+    assert least >= 0.03
     assert usual < least
     assert baseline.time_s is not None
     assert 0 < min(filter(None, baseline.samples.own_s)) <= baseline.time_s.value
