@@ -89,6 +89,12 @@ def test_energy_is_as_uncertain_as_time_and_counter():
         assert half_width(shown) ** 2 == pytest.approx(half_width(WIDE.time_s) ** 2 + of_steps**2)
 
 
+def test_energy_within_a_step_of_the_counter_is_no_figure():
+    row = evolve(WIDE, energy=Energy(0.1, 0.05, 70.0, 0.1, 0.1, 100, 10.0, 90, 0.1, "energy counter"))
+    for key in ("joules_per_call", "net_joules_per_call"):
+        assert METRICS[key].of(RESULT, row).reason == "a call takes no more than a step of the energy counter"
+
+
 def test_the_gain_is_by_the_goal():
     assert of_goal(RESULT).key == "speedup"
     assert of_goal(evolve(RESULT, goal="memory")).key == "memory_gain"

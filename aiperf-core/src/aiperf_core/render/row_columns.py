@@ -149,8 +149,8 @@ def less_memory(row: Row) -> str:
 # Shares and gains complete the figure before them.
 _FAINT = ("speed_of_light_fraction",)
 # Widths that nearly all figures of a unit fit in.
-_WIDTHS = {"s": 9, "1": 8, "%": 6, "B": 11, "B/s": 12, "FLOP/s": 12, "1/s": 12, "J": 9, "count": 7}
-_INTERVAL_WIDTH = 16
+_WIDTHS = {"s": 9, "1": 8, "%": 6, "B": 11, "J": 9, "count": 7}
+_OTHER_WIDTH, _INTERVAL_WIDTH = 12, 16
 
 
 def _shown(metric: Metric, result: TargetResult, row: Row) -> units.Shown:
@@ -198,7 +198,7 @@ def _of_metrics() -> Iterator[tuple[str, RowColumn]]:
             RowColumn(
                 head=metric.title,
                 about=metric.about,
-                width=_WIDTHS[metric.unit],
+                width=_WIDTHS.get(metric.unit, _OTHER_WIDTH),
                 show=partial(_value, metric),
                 extends=_EXTENDS.get(name, ""),
                 of_samples=metric.of_samples,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from attrs import field, frozen
+from attrs import frozen
 
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.result import Figure, counted, figure
@@ -42,7 +42,7 @@ class Metric:
     better: Better
     about: str
     measure: Callable[[TargetResult, Row], Figure]
-    aliases: tuple[str, ...] = field(default=())
+    aliases: tuple[str, ...] = ()
     has_interval: bool = False
     of_samples: bool = False
 
@@ -122,6 +122,8 @@ def _joules(net: bool, _: TargetResult, row: Row) -> Figure:
     if energy is None or value <= 0:
         return Figure(value=None, unit="J", reason=row.no_energy or "no energy was measured")
     steps = energy.net_resolution_j if net else energy.resolution_j
+    if value <= steps:
+        return Figure(value=None, unit="J", reason="a call takes no more than a step of the energy counter")
     wide = math.hypot(half_width(row.time_s) if row.time_s else 0.0, math.log1p(steps / value))
     return figure(Estimate(value, value * math.exp(-wide), value * math.exp(wide)), "J")
 

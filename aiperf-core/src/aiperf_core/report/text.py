@@ -18,7 +18,7 @@ from aiperf_core import units
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Estimate, Samples
 from aiperf_core.names import words
-from aiperf_core.report.metrics import METRICS, Metric
+from aiperf_core.report.metrics import METRICS, STORED, Metric
 from aiperf_core.results import jsontext
 from aiperf_core.results.models import Manifest, Problem, Row, TargetResult
 
@@ -63,10 +63,13 @@ def _kind(hint: Any) -> str:
     return str(getattr(hint, "__name__", None) or hint).partition(" ")[0]
 
 
-EXPORTED = tuple(metric for metric in METRICS.values() if not metric.of_samples)
 KINDS = {
     **_BEFORE,
-    **{name: "int" if metric.unit == "B" else "float" for metric in EXPORTED for name in (metric.key, *_ends(metric))},
+    **{
+        name: "int" if metric.unit == "B" else "float"
+        for metric in STORED.values()
+        for name in (metric.key, *_ends(metric))
+    },
     **_AFTER,
 }
 COLUMNS = tuple(KINDS)
@@ -109,8 +112,8 @@ def _row(result: TargetResult, row: Row) -> Exported:
         "clock": result.clock,
         "cache": result.cache,
     }
-    figures = {metric: metric.of(result, row) for metric in EXPORTED}
-    for metric, figure in figures.items():
+    for metric in STORED.values():
+        figure = metric.of(result, row)
         values: tuple[float | None, ...] = (figure.value, figure.low, figure.high)
         if metric.unit == "%":
             values = tuple(value if value is None else value / 100 for value in values)
