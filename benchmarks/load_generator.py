@@ -174,7 +174,7 @@ def path_after(arrivals_s: Floats, closed_s: Floats, service_s: float) -> Floats
 
 @frozen
 class Events:
-    """What many streams showed.
+    """Figures of many streams.
 
     per_s: events that arrived in a second.
     lateness_p99_s: of the generator.

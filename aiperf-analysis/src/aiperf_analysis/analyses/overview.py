@@ -28,6 +28,7 @@ from aiperf_core.stats.best import best_of
 AVERAGED = ("reasonable", "naive")
 FEWEST = 3  # targets of a mean
 DRAWS = 4000
+_NO_VARIANT = Figure(value=None, reason="no variant is believed")
 
 
 def analyze(selection: Selection, options: NoOptions) -> Result:
@@ -46,7 +47,7 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
     gains: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for (_, name), entries in sorted(groups.items(), key=lambda pair: (pair[0][1], pair[1][0].hardware)):
         best, result = _best(entries), entries[0].result
-        gain = _figure(best)
+        gain = best.gain if best else _NO_VARIANT
         kind = _kind(entries)
         records.append(
             Record(
@@ -57,7 +58,7 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
                     "best": best.row.name if best else None,
                     "verdict": best.row.verdict.value if best else None,
                     "gain": gain,
-                    "memory": _figure(best, "memory_gain"),
+                    "memory": best.figure("memory_gain") if best else _NO_VARIANT,
                     "baseline": kind,
                     "note": f"no gain is expected: {result.no_gain}" if result.no_gain else None,
                 },
@@ -65,7 +66,7 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
             )
         )
         exact = _best([one for one in entries if one.row.quality is None])
-        averaged = _figure(exact)
+        averaged = exact.gain if exact else _NO_VARIANT
         if averaged.value is not None and not result.no_gain and kind in AVERAGED:
             of_targets = gains.setdefault((result.goal, entries[0].hardware, kind), {})
             of_targets.setdefault(entries[0].base_target, []).append(averaged.value)
@@ -131,13 +132,6 @@ def geometric_mean(gains: Sequence[float], seed: int = 0) -> Figure:
 def _best(entries: list[Entry]) -> Entry | None:
     row = best_of([one.row for one in entries], entries[0].result.goal) if entries else None
     return next((one for one in entries if one.row is row), None)
-
-
-def _figure(entry: Entry | None, key: str = "") -> Figure:
-    """A metric of the best variant, or its gain."""
-    if entry is None:
-        return Figure(value=None, reason="no variant is believed")
-    return entry.figure(key) if key else entry.gain
 
 
 def _kind(entries: Sequence[Entry]) -> str | None:

@@ -173,15 +173,15 @@ def _own(function: Callable[..., Any]) -> list[click.Parameter]:
         name = f"--{one.name.replace('_', '-')}"
         default = "" if one.default in (None, (), "", False) else f" [default: {_shown(one.default)}]"
         choices = one.metadata.get(CHOICES, ())
-        words = f"[{'|'.join(choices)}]" if choices and kind is not tuple else ""
+        words = f"[{'|'.join(choices)}]" if choices else ""
         # A long list has no room beside the option's name.
-        listed = bool(choices) and (kind is tuple or len(words) > _WIDEST_CHOICE)
-        accepted = f" Accepted: {', '.join(choices)}." if listed else ""
+        beside = kind is not tuple and len(words) <= _WIDEST_CHOICE
+        accepted = f" Accepted: {', '.join(choices)}." if choices and not beside else ""
         text = f"{one.metadata.get(HELP, '')}{accepted}{default}"
         if kind is bool:
             found.append(click.Option([name], is_flag=True, default=None, help=text))
         else:
-            metavar = (words if not listed else "") or one.metadata.get(METAVAR) or _METAVARS[kind]
+            metavar = (words if beside else "") or one.metadata.get(METAVAR) or _METAVARS[kind]
             found.append(click.Option([name], multiple=kind is tuple, metavar=metavar, help=text))
     return found
 

@@ -12,7 +12,7 @@ from aiperf_core.stats.intervals import Blocks
 
 @frozen
 class Clocks:
-    """What each clock adds to a sample, and its step, in seconds by the clock's name.
+    """The cost of each clock in a sample, and its step, in seconds by the clock's name.
 
     exact: as of `Blocks`.
     """

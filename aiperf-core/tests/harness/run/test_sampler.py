@@ -159,7 +159,7 @@ class Busy(Worker):
 
 
 class Touches(Worker):
-    """Its calls take so many fresh pages, and the last figure is that of all calls after it."""
+    """Each call takes the next number of fresh pages, and all calls after those the last one."""
 
     def __init__(self, *pages: int, call_s: float = 1e-3) -> None:
         super().__init__(itertools.repeat(call_s))
