@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aiperf_core.selftest.outcomes import WRONG, Outcome
-from aiperf_core.validity.registry import CATEGORIES, ISSUES
+from aiperf_core.validity.registry import categories, issues
 
 pytestmark = pytest.mark.proof
 
@@ -21,7 +21,7 @@ OF_TIMES = ("compile", "location", "statistical", "timing")
 MEASURED = re.compile(
     r"needs a cache that keeps data for \d+ ms: a read takes \S+ us after such a pause, \S+ us hot and \S+ us displaced"
 )
-OTHERS = tuple(one for one in CATEGORIES if one not in OF_TIMES)
+OTHERS = tuple(one for one in categories() if one not in OF_TIMES)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def prove(new_cache: Callable[[], Path], categories: tuple[str, ...], least: int
         if failed := wrong(found):
             found |= selftest(new_cache(), *(argument for one in failed for argument in ("--issue", one)))
     assert wrong(found) == {}
-    assert found.keys() == {one.id for one in ISSUES if one.category in categories}
+    assert found.keys() == {one.id for one in issues() if one.category in categories}
     assert sum(one["outcome"] in ("found", "prevented") or hidden_here(one) for one in found.values()) >= least
 
 

@@ -10,7 +10,7 @@ from aiperf_core.executor import HERE, TORCHRUN, Executor
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.profiler import MetricSet, Profiler
 from aiperf_core.validity.issues import Issue
-from aiperf_core.validity.registry import ISSUES
+from aiperf_core.validity.registry import issues
 
 # By section and name, in the order in which a new user needs them.
 _COMMANDS = {
@@ -67,7 +67,7 @@ def aiperf_commands() -> Iterable[Command]:
 @hookimpl
 def aiperf_issues() -> Iterable[Issue]:
     """Contribute the issues of the registry, by category."""
-    return ISSUES
+    return issues()
 
 
 @hookimpl

@@ -23,7 +23,7 @@ from aiperf_core.targets import InstalledTarget, Target, is_group
 from aiperf_core.validity.cases import Case, Recorded
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Issue
-from aiperf_core.validity.registry import GUARDS
+from aiperf_core.validity.registry import guards
 
 Record = TypeVar("Record")
 
@@ -136,7 +136,7 @@ CONTRIBUTIONS = (
         key=lambda one: one.record.guard,
         words=lambda one: f"guard '{one.record.guard}'",
         several=True,
-        taken=frozenset(guard.name for guard in GUARDS),
+        taken=frozenset(guard.name for guard in guards()),
     ),
     Contribution(
         hook="aiperf_attacks",

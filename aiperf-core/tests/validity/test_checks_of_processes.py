@@ -11,7 +11,7 @@ from aiperf_core.validity.check import NotObserved
 from aiperf_core.validity.checks import aliasing, global_state, process_census, repeat_against_fresh
 from aiperf_core.validity.checks.global_state import Difference, differences
 from aiperf_core.validity.evidence import Evidence
-from aiperf_core.validity.registry import GUARDS, issue
+from aiperf_core.validity.registry import guards, issue
 
 CHECKS = [module.CHECK for module in (aliasing, global_state, process_census, repeat_against_fresh)]
 
@@ -31,7 +31,7 @@ def issues(check, evidence):
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.guard)
 def test_each_has_a_guard_and_observes_nothing_without_evidence(check):
-    assert check.guard in {one.name for one in GUARDS}
+    assert check.guard in {one.name for one in guards()}
     assert isinstance(check.look(of()), NotObserved)
     assert isinstance(check.look(of(baseline=of())), NotObserved)
 

@@ -6,7 +6,7 @@ from made_up import CASES, CLOCKS, RARE, READINGS, TURNS, MadeUp
 
 from aiperf_core.measurements import Memory
 from aiperf_core.validity.check import Check, NotObserved
-from aiperf_core.validity.registry import ISSUES, issue
+from aiperf_core.validity.registry import issue, issues
 
 GUARDS = ("both_clocks", "machine", "versions", "self_check", "ranks", "seeds", "cupti_ledger")
 CHECKS: dict[str, Check] = {
@@ -31,10 +31,10 @@ def test_a_check_knows_its_guard(name: str):
 
 def test_every_issue_of_these_guards_that_no_attack_commits_has_one_case():
     catalogue = pytest.importorskip("aiperf_redteam.catalogue")
-    otherwise = {case.issue for case in catalogue.cases()} | {one.id for one in ISSUES if one.excluded}
-    rest = [one.id for one in ISSUES if one.guard in GUARDS and one.id not in otherwise]
+    otherwise = {case.issue for case in catalogue.cases()} | {one.id for one in issues() if one.excluded}
+    rest = [one.id for one in issues() if one.guard in GUARDS and one.id not in otherwise]
     assert sorted(case.issue for case in CASES if case.issue not in otherwise) == sorted(rest)
-    assert sorted(one.issue for one in READINGS) == sorted(one.id for one in ISSUES if one.guard == "conditions")
+    assert sorted(one.issue for one in READINGS) == sorted(one.id for one in issues() if one.guard == "conditions")
 
 
 def test_the_guilty_is_seen_as_what_it_did(case: MadeUp):

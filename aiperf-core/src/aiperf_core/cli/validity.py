@@ -13,7 +13,7 @@ from aiperf_core.selftest import outcomes
 from aiperf_core.selftest.outcomes import PROVEN, Kept, Outcome
 from aiperf_core.selftest.support import Kind, Support, support
 from aiperf_core.validity.issues import POLICIES, Incident, Issue, UnknownIssueError
-from aiperf_core.validity.registry import CATEGORIES, GUARDS
+from aiperf_core.validity.registry import categories, guards
 
 # From an issue to its proof.
 Supports = Callable[[Issue], Support]
@@ -84,7 +84,7 @@ def _chosen(name: str | None, issues: Sequence[Issue]) -> list[Issue]:
 
 def _groups(issues: Sequence[Issue]) -> dict[str, list[Issue]]:
     """The issues by category; those of plugins come after ours."""
-    groups: dict[str, list[Issue]] = {category: [] for category in CATEGORIES}
+    groups: dict[str, list[Issue]] = {category: [] for category in categories()}
     for one in issues:
         groups.setdefault(one.category, []).append(one)
     return {category: group for category, group in groups.items() if group}
@@ -92,11 +92,11 @@ def _groups(issues: Sequence[Issue]) -> dict[str, list[Issue]]:
 
 def _count(issues: Sequence[Issue], supports: Supports) -> str:
     """How many issues and guards there are, and how many issues have each kind of proof."""
-    guards, kinds = {one.guard for one in issues}, Counter(supports(one).kind for one in issues)
+    names, kinds = {one.guard for one in issues}, Counter(supports(one).kind for one in issues)
     counts = {kind: kinds[kind] for kind in Kind if kind is not Kind.NONE or kinds[kind]}
     return (
         f"{_number(len(issues), 'issue')} in {_number(len(_groups(issues)), 'category')} "
-        f"behind {_number(len(guards), 'guard')}: {', '.join(f'{count} {kind}' for kind, count in counts.items())}"
+        f"behind {_number(len(names), 'guard')}: {', '.join(f'{count} {kind}' for kind, count in counts.items())}"
     )
 
 
@@ -115,7 +115,7 @@ def _print_tables(issues: Sequence[Issue], supports: Supports, tried: Tried) -> 
     click.echo()
     tables = {}
     for category, group in _groups(issues).items():
-        about = f": {CATEGORIES[category]}" if category in CATEGORIES else ""
+        about = f": {categories()[category]}" if category in categories() else ""
         tables[f"{category} ({len(group)}){about}"] = [
             (one.id, one.guard, ", ".join(one.needs) or "-", _proof(supports(one), tried.get(one.id)), one.title)
             for one in group
@@ -174,7 +174,7 @@ def _recording(file: str) -> str:
 
 
 def _described(guard: str) -> str:
-    return next((f"{guard}: the {one.by} {one.does}" for one in GUARDS if one.name == guard), guard)
+    return next((f"{guard}: the {one.by} {one.does}" for one in guards() if one.name == guard), guard)
 
 
 def _severity(issue: Issue) -> str:
@@ -231,7 +231,7 @@ How to read it:
 
 def _guards_table(issues: Sequence[Issue]) -> str:
     used = {one.guard for one in issues}
-    rows = [f"| `{one.name}` | {one.place} | {one.by} | {one.does} |" for one in GUARDS if one.name in used]
+    rows = [f"| `{one.name}` | {one.place} | {one.by} | {one.does} |" for one in guards() if one.name in used]
     head = (
         "## Guards\n\nGuards of the `loop` work while samples are taken. Guards `after` look at the recorded samples, "
         "or run the code once more."
@@ -240,7 +240,7 @@ def _guards_table(issues: Sequence[Issue]) -> str:
 
 
 def _contents(category: str, issues: Sequence[Issue]) -> str:
-    about = f": {CATEGORIES[category]}" if category in CATEGORIES else ""
+    about = f": {categories()[category]}" if category in categories() else ""
     rows = [f"| [`{one.id}`](#{one.id.replace('.', '')}) | {one.title} | `{one.guard}` |" for one in issues]
     return "\n".join([f"**{category}**{about}.\n", "| issue | title | guard |", "| --- | --- | --- |", *rows])
 

@@ -1,15 +1,11 @@
 """The effect of a finding on a row: the severity of the issue under the policy of the run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from aiperf_core.validity.issues import HARD, POLICIES, Issue, Severity
-from aiperf_core.validity.registry import ISSUES
-
-
-def _severities(issues: Iterable[Issue]) -> dict[str, Severity]:
-    return {one.id: one.severity for one in issues}
+from aiperf_core.validity.issues import HARD, POLICIES, Severity
+from aiperf_core.validity.registry import issues
 
 
 @frozen
@@ -21,7 +17,7 @@ class Policy:
     """
 
     name: str = "standard"
-    severities: Mapping[str, Severity] = field(factory=lambda: _severities(ISSUES))
+    severities: Mapping[str, Severity] = field(factory=lambda: {issue.id: issue.severity for issue in issues()})
 
     def effect(self, issue: str) -> str:
         """`invalid`, `warning` or `ignored`. An issue that is not registered is HARD."""
@@ -29,7 +25,7 @@ class Policy:
 
     def effects_of_plugin(self, issue: str) -> dict[str, str] | None:
         """The effect of an issue under each policy; None for an issue of the core, which its registry decides."""
-        if issue in _CORE:
+        if any(known.id == issue for known in issues()):
             return None
         return {name: str(getattr(self.severities.get(issue, HARD), name)) for name in POLICIES}
 
@@ -37,6 +33,3 @@ class Policy:
 def always(effect: str) -> dict[str, str]:
     """The same effect under every policy."""
     return dict.fromkeys(POLICIES, effect)
-
-
-_CORE = frozenset(one.id for one in ISSUES)

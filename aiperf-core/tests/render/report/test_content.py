@@ -4,9 +4,9 @@ from aiperf_core.render.report import content
 from aiperf_core.render.report.content import Figure
 from aiperf_core.results import example
 from aiperf_core.results.models import BundleRef, Finding, RunRequest, Stretch, Verdict
-from aiperf_core.validity.registry import ISSUES
+from aiperf_core.validity.registry import issues
 
-KNOWN = {one.id: one for one in ISSUES}
+KNOWN = {one.id: one for one in issues()}
 
 
 def report(*results, **keywords):
