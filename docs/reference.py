@@ -7,10 +7,13 @@ import textwrap
 from collections.abc import Callable, Iterator
 from enum import Enum
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
 import click
+from click.testing import CliRunner
 from public_api import OFFERED
 
 from aiperf_core.cli.main import Shell
@@ -165,4 +168,31 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-GENERATED: dict[str, Callable[[], str]] = {"commands": commands, "api": api, "fields": fields}
+def validity() -> str:
+    """The page of the issues, as `aiperf validity --markdown` prints it."""
+    return _written("validity", "--markdown")
+
+
+def goals() -> str:
+    """The page of the goals, from the expectations files of the installed packages alone."""
+    with TemporaryDirectory() as folder:
+        page = Path(folder) / "goals.md"
+        _written("goals", "--in", folder, "--page", str(page))
+        return page.read_text(encoding="utf-8")
+
+
+def _written(*arguments: str) -> str:
+    """The output of a command. Raises `RuntimeError` where it fails."""
+    result = CliRunner().invoke(Shell(load_plugins()), list(arguments))
+    if result.exit_code:
+        raise RuntimeError(f"aiperf {' '.join(arguments)}: exit code {result.exit_code}: {result.stderr}")
+    return result.stdout
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "api": api,
+    "fields": fields,
+    "validity": validity,
+    "goals": goals,
+}

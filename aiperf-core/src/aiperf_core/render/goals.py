@@ -56,7 +56,7 @@ def _page(found: Standings) -> Iterator[str]:
     yield "# Goals"
     yield ""
     yield "The figures that the lessons are to reach, and those that they were measured to reach. Ceilings are those of"
-    yield "the same run. `aiperf goals --page docs/goals.md` writes this page from stored runs and expectations files."
+    yield "the same run. `aiperf goals --page FILE` writes this page from stored runs and expectations files."
     yield "A state is close where the interval contains the bar."
     yield ""
     yield "| target | goal | reached | state |"
