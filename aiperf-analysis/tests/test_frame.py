@@ -13,10 +13,10 @@ import pytest
 from attrs import evolve, frozen
 
 from aiperf_analysis import plugin, schema
-from aiperf_analysis.cli import terminal
 from aiperf_analysis.options import from_texts, option
 from aiperf_analysis.selection import fits, required, select
 from aiperf_core.analysis import Analysis
+from aiperf_core.cli import result_screen
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.result import Column, Figure, LeftOut, Record, Result, Table, counted, document, figure
@@ -282,7 +282,7 @@ def test_json_goes_to_standard_output_and_keeps_to_the_schema(aiperf, made):
 def test_a_column_without_entries_is_left_out(capsys):
     columns = [Column("name", "name"), Column("note", "note"), Column("time", "time", "figure")]
     cells = ({"name": "a", "note": None, "time": Figure(value=None, unit="s", reason="no clock")}, {"name": "b"})
-    terminal.show_table(Table("t", "T", columns, [Record(one) for one in cells]))
+    result_screen.show_table(Table("t", "T", columns, [Record(one) for one in cells]))
     assert capsys.readouterr().out.split() == [
         "T",
         "name",

@@ -10,10 +10,10 @@ from attrs import evolve
 from click.testing import CliRunner
 
 from aiperf_analysis.analyses.history import Options, analyze
-from aiperf_analysis.cli import terminal
 from aiperf_analysis.cli.analyze import Analyses
 from aiperf_analysis.render import csv_file, drawings, html
 from aiperf_analysis.selection import select
+from aiperf_core.cli import result_screen
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.render import svg
 from aiperf_core.report.result import document
@@ -210,7 +210,7 @@ def test_labels_of_an_axis_differ(tmp_path):
 
 def test_every_rendering_shows_it(tmp_path, capsys):
     result = analyze(history(tmp_path, times((12, 1.0), (10, 1.05))), Options())
-    terminal.show(result)
+    result_screen.show(result)
     printed = capsys.readouterr().out
     assert "13 to 13 of 22" in printed
     assert "WORSE" in printed

@@ -33,13 +33,14 @@ def test_the_same(tmp_path):
     found = compare(left, right)
     assert (found.exit_code, found.stderr) == (0, "")
     assert found.stdout == (
-        f"left   {left}\nright  {right}\n\n"
-        "machine, software, sources and options are the same\n\n"
+        f"{left} (left) and {right} (right)\n3 SAME\n"
+        "machine, software, sources and options are the same\n\nRatios\n"
+        "A ratio above 1 means that the right side is faster, or smaller where memory is the goal.\n"
         "target              implementation      left     right   ratio   95 % interval  verdict\n"
         "ch07.memory_access  strided         5.213 ms  5.213 ms  1.000x  [0.996, 1.004]  SAME\n"
         "ch07.memory_access  coalesced       652.3 us  652.3 us  1.000x  [0.996, 1.004]  SAME\n"
         "ch07.memory_access  memcpy          552.3 us  552.3 us  1.000x  [0.996, 1.004]  SAME\n\n"
-        "3 SAME; two runs, not paired\n"
+        "assumptions\n- the two runs are not paired: their errors are independent\n"
     )
 
 
@@ -50,7 +51,7 @@ def test_a_regression_is_4_and_an_improvement_is_not(tmp_path):
     line = next(line for line in found.stdout.splitlines() if "coalesced" in line)
     assert line.split()[1:7] == ["coalesced", "652.3", "us", "718", "us", "0.909x"]
     assert line.endswith("SLOWER")
-    assert found.stdout.endswith("\n1 SLOWER, 2 SAME; two runs, not paired\n")
+    assert found.stdout.splitlines()[1] == "1 SLOWER, 2 SAME"
     assert compare(slow, fast).exit_code == 0
     assert compare(fast, slow, "--floor", "0.2").exit_code == 0
 
@@ -61,14 +62,14 @@ def test_a_row_that_became_invalid_is_3(tmp_path):
     right = make(tmp_path / "b", rows=[BELIEVED[0], invalid])
     found = compare(left, right)
     assert found.exit_code == 3
-    assert "right: INVALID        ch07.memory_access  coalesced\n" in found.stdout
-    assert "only in the left run  ch07.memory_access  memcpy\n" in found.stdout
+    assert "\nch07.memory_access: coalesced           right: INVALID\n" in found.stdout
+    assert "\nch07.memory_access: memcpy              only in the left run\n" in found.stdout
 
 
 def test_other_work_is_1_since_nothing_was_compared(tmp_path):
     found = compare(make(tmp_path / "a"), make(tmp_path / "b", cache="warm"))
     assert found.exit_code == 1
-    assert found.stdout.endswith("\nnothing was compared; two runs, not paired\n")
+    assert found.stdout.splitlines()[1] == "nothing was compared"
     assert "not the same work: cache cold and warm" in found.stdout
 
 
@@ -110,3 +111,16 @@ def test_what_is_no_bundle(tmp_path):
     assert found.stderr == (
         f"aiperf: '{tmp_path / 'nowhere'}' does not exist; a result bundle is a folder with a manifest.json in it.\n"
     )
+
+
+def test_a_goal_of_memory_shows_the_peaks_that_it_compares(tmp_path):
+    sides = [
+        make(
+            tmp_path / name,
+            goal="memory",
+            rows=[BELIEVED[0], attrs.evolve(BELIEVED[1], memory=attrs.evolve(example.PEAK, peak_bytes=most))],
+        )
+        for name, most in (("a", 48 << 20), ("b", 24 << 20))
+    ]
+    line = next(line for line in compare(*sides).stdout.splitlines() if "coalesced" in line)
+    assert line.split()[1:] == ["coalesced", "48", "MiB", "24", "MiB", "2.00x", "SMALLER"]

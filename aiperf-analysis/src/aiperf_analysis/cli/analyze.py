@@ -298,9 +298,9 @@ def output(values: dict[str, Any], result: "Result | None" = None, *, check_only
 
         click.echo(jsontext.dumps(document(result)), nl=False)
     elif out is None:
-        from aiperf_analysis.cli import terminal
+        from aiperf_core.cli import result_screen
 
-        terminal.show(result)
+        result_screen.show(result)
     if out is not None:
         click.echo(f"written: {printable(str(out))}", err=True)
     return result.exit_code

@@ -48,7 +48,7 @@ def probe(plugins: Plugins, device: str | None, refresh: bool, out: Path | None,
     if as_json:
         click.echo(text, nl=False)
     elif out is None:
-        from aiperf_analysis.cli import terminal
+        from aiperf_core.cli import result_screen
 
-        terminal.show(machine.shown(found))
+        result_screen.show(machine.shown(found))
     return ExitCode.OK

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from aiperf_analysis.cli import terminal
 from aiperf_analysis.selection import Entry, Measured, Selection
 from aiperf_analysis.tui import pages, samples
 from aiperf_analysis.tui.asking import ask, command_line
 from aiperf_analysis.tui.records import record_lines
 from aiperf_analysis.tui.source import Source, name_of
+from aiperf_core.cli import result_screen
 from aiperf_core.cli.tables import print_text, room
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import words
@@ -33,17 +33,17 @@ class Menu:
         self.plugins, self.source = plugins, source
         self._selection: Selection | None = None
         self.choices: Sequence[tuple[str, Callable[[], None]]] = (
-            ("runs", lambda: terminal.show(pages.runs(self.rows()))),
+            ("runs", lambda: result_screen.show(pages.runs(self.rows()))),
             ("a run", self.run),
-            ("rows of all runs", lambda: terminal.show(pages.rows(self.rows()))),
+            ("rows of all runs", lambda: result_screen.show(pages.rows(self.rows()))),
             ("a row and its samples", self.row),
             ("compare two runs", self.compare),
             ("history of a target", self.history),
             ("Pareto front", lambda: self.analysis("pareto", "")),
             ("any analysis", self.any_analysis),
-            ("machines", lambda: terminal.show(pages.machines(self.rows()))),
+            ("machines", lambda: result_screen.show(pages.machines(self.rows()))),
             ("live run", self.live),
-            ("checklist", lambda: terminal.show(pages.checklist(self.rows()))),
+            ("checklist", lambda: result_screen.show(pages.checklist(self.rows()))),
             ("read the results again", self.again),
         )
 
@@ -136,7 +136,7 @@ class Menu:
     def run(self) -> None:
         """Show a run."""
         if (run := self.chosen_run("run")) is not None:
-            terminal.show(pages.run(self.rows(), run.id))
+            result_screen.show(pages.run(self.rows(), run.id))
 
     def row(self) -> None:
         """Show a row and its samples."""
@@ -152,7 +152,7 @@ class Menu:
         left = self.chosen_run("left run")
         right = self.chosen_run("right run") if left is not None else None
         if left is not None and right is not None:
-            terminal.show(pages.comparison(self.rows(), left.id, right.id))
+            result_screen.show(pages.comparison(self.rows(), left.id, right.id))
 
     def history(self) -> None:
         """Show the history of a target."""
@@ -176,7 +176,7 @@ class Menu:
                 "./aiperf-analysis"
             )
         result: Result = ask(installed, options, self.rows)
-        terminal.show(result)
+        result_screen.show(result)
         for one in result.drawings:
             print_text(f"picture {words(one.title)}: {words(one.message)}")
         print_text(f"the same in a shell: {command_line(installed.record, options, self.source)}")
@@ -185,4 +185,4 @@ class Menu:
         """Show the runs that are going on."""
         from aiperf_analysis.live.shown import every
 
-        terminal.show(every())
+        result_screen.show(every())

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from aiperf_analysis.selection import Entry, Measured, Selection
 from aiperf_analysis.sizes import told_apart
@@ -17,12 +18,15 @@ from aiperf_core.report.result import (
     Origin,
     Record,
     Result,
+    Source,
     Table,
     counted,
-    figure,
 )
 from aiperf_core.results.address import Address
 from aiperf_core.results.models import Manifest
+
+if TYPE_CHECKING:
+    from aiperf_core.report.comparison import Side
 
 NO_FOLDER = "its folder is gone; the figures are those of the store"
 _RUN_COLUMNS = [
@@ -248,50 +252,19 @@ def comparison(selection: Selection, left: str, right: str) -> Result:
 
     Raises AiperfError where a run is gone, or nothing can be compared.
     """
+    from aiperf_core.report.comparison import view
     from aiperf_core.stats.compare import compare
 
-    sides = [run_of(selection, one) for one in (left, right)]
-    addresses = []
-    for one in sides:
-        if one.bundle is None:
-            raise AiperfError(f"'{name_of(one)}' cannot be compared: {NO_FOLDER}. Restore {one.path}.")
-        addresses.append(Address(one.bundle))
-    found = compare(addresses[0], addresses[1])
-    names = [name_of(one) for one in sides]
-    compared = [one for one in found.rows if one.verdict]
-    counts = Counter(one.verdict.value for one in compared if one.verdict)
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()) or "nothing was compared"
-    rows_ = [
-        Record(
-            {
-                "row": f"{one.target}:{one.implementation}",
-                "verdict": one.verdict.value if one.verdict else "",
-                "left": figure(one.left.time_s if one.left else None, "s"),
-                "right": figure(one.right.time_s if one.right else None, "s"),
-                "ratio": figure(one.ratio),
-            },
-            [Origin(side.id, one.target, one.implementation) for side in reversed(sides)],
-        )
-        for one in compared
-    ]
-    columns = [Column("row", "row"), Column("verdict", "verdict", "verdict"), Column("ratio", "ratio", "figure"),
-               Column("left", "left", "figure"), Column("right", "right", "figure")]  # fmt: skip
-    differ = [Record({"what": one.what, "left": one.left or "-", "right": one.right or "-"})
-              for one in found.differences]  # fmt: skip
-    return Result(
-        analysis="compare",
-        title=f"{names[0]} against {names[1]}",
-        summary=[f"{told}. A ratio above 1: the right run is faster.",
-                 f"{units.plural('difference', len(differ))} of machine, software and options."],
-        tables=[
-            Table("rows", "rows", columns, rows_),
-            Table("differences", "what differs", [Column("what", "what"), Column("left", "left"),
-                                                  Column("right", "right")], differ),
-        ],
-        left_out=[LeftOut(f"{one.target}:{one.implementation}", "", one.reason or "")
-                  for one in found.rows if not one.verdict],
-        sources=[one for one in selection.sources if one.id in (left, right)],
-    )  # fmt: skip
+    sides = [_side(run_of(selection, run)) for run in (left, right)]
+    return view(compare(sides[0][0], sides[1][0]), sides[0][1], sides[1][1])
+
+
+def _side(run: Measured) -> "tuple[Address, Side]":
+    from aiperf_core.report.comparison import Side
+
+    if run.bundle is None:
+        raise AiperfError(f"'{name_of(run)}' cannot be compared: {NO_FOLDER}. Restore {run.path}.")
+    return Address(run.bundle), Side(name_of(run), Source(run.id, run.path, run.created, ""))
 
 
 def checklist(selection: Selection) -> Result:

@@ -8,7 +8,6 @@ import click
 from aiperf_core import units
 from aiperf_core.cli.bundles import ADDRESS, Seals, verified
 from aiperf_core.cli.color import color_option
-from aiperf_core.cli.compare import alike_differences
 from aiperf_core.cli.measuring import json_option, out_option, quiet_option, server_ahead, tier_option
 from aiperf_core.cli.tables import print_table, print_text
 from aiperf_core.names import words
@@ -86,11 +85,14 @@ def reproduce(
 
 
 def _print(out: "Screen", found: "Reproduction", strict: bool) -> None:
+    from aiperf_core.cli.result_screen import show_table
+    from aiperf_core.report.comparison import difference_table
+
     if found.other_machine:
         print_text("ANOTHER KIND OF MACHINE: times will differ, and verdicts need not hold")
         click.echo()
     if found.differences:
-        print_table(("what differs", "then", "now"), alike_differences(found.differences))
+        show_table(difference_table(found.differences, "then", "now"))
     else:
         print_text("machine, software, sources and options are the same")
     click.echo("")

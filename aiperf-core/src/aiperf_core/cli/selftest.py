@@ -19,8 +19,8 @@ from aiperf_core.plugins import Plugins
 from aiperf_core.results import jsontext
 from aiperf_core.selftest import outcomes
 from aiperf_core.selftest.outcomes import PROVEN, WRONG, Outcome, Proof, Proven
+from aiperf_core.validity import registry
 from aiperf_core.validity.issues import Issue, UnknownIssueError
-from aiperf_core.validity.registry import categories
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -127,7 +127,7 @@ def _chosen(issues: Sequence[Issue], categories: Sequence[str], ids: Sequence[st
         if not any(name == (one.category if name in categories else one.id) for one in issues):
             raise UnknownIssueError(name, issues)
     chosen = [one for one in issues if not (categories or ids) or one.category in categories or one.id in ids]
-    order = list(dict.fromkeys([*categories(), *(one.category for one in chosen)]))
+    order = list(dict.fromkeys([*registry.categories(), *(one.category for one in chosen)]))
     return sorted(chosen, key=lambda one: order.index(one.category))
 
 
@@ -234,7 +234,7 @@ _TOLD = {"standard": "in the standard tier", "one-round": "in one round of the s
 
 def _print_category(results: Sequence[Proven]) -> None:
     category = results[0].category
-    about = f": {categories()[category]}" if category in categories() else ""
+    about = f": {registry.categories()[category]}" if category in registry.categories() else ""
     click.echo(f"{category} ({len(results)}){about}")
     rows = [
         (one.issue, one.guard, _cell(one.attacks), _cell(one.look_alikes), f"{one.seconds:.1f}", _note(one))

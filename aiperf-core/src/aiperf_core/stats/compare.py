@@ -40,12 +40,16 @@ class Difference:
 
 @frozen
 class Compared:
-    """A row on both sides, with a `ratio` and a `verdict`, or with a `reason` why it was not compared."""
+    """A row on both sides, with a `ratio` and a `verdict`, or with a `reason` why it was not compared.
+
+    metric: of the ratio: `time`, or `memory` where that is the goal.
+    """
 
     target: str
     implementation: str
     left: Row | None
     right: Row | None
+    metric: str
     ratio: Estimate | None = None
     verdict: Verdict | None = None
     reason: str | None = None
@@ -138,7 +142,7 @@ def _implementations(
     ratio, reason = _ratio(
         ours, theirs, row, other, lambda: _paired(ours, row, other, ceilings) if same else _unpaired(row, other)
     )
-    found = Compared(target, name, row, other, ratio, _say(ratio, ours, theirs, floor), reason)
+    found = Compared(target, name, row, other, metric_of(ours), ratio, _say(ratio, ours, theirs, floor), reason)
     return Comparison(differences, [found], paired=same, floor=floor)
 
 
@@ -146,12 +150,13 @@ def _ratio(ours: TargetResult, theirs: TargetResult, row: Row, other: Row, of_ti
     """The ratio of two rows, or the reason why there is none."""
     if reason := _why_not(ours, theirs, row, other):
         return None, reason
-    return _of_peaks(row, other) if _metric(ours) == "memory" else of_times()
+    return _of_peaks(row, other) if metric_of(ours) == "memory" else of_times()
 
 
 def _target(name: str, ours: TargetResult | None, theirs: TargetResult | None, floor: float | None) -> list[Compared]:
     left = {row.name: row for row in ours.rows if row.role != "control"} if ours else {}
     right = {row.name: row for row in theirs.rows if row.role != "control"} if theirs else {}
+    metric = metric_of(next(result for result in (ours, theirs) if result))
     found = []
     for implementation in left | right:
         row, other = left.get(implementation), right.get(implementation)
@@ -160,7 +165,7 @@ def _target(name: str, ours: TargetResult | None, theirs: TargetResult | None, f
             found_ratio = _ratio(ours, theirs, row, other, functools.partial(_unpaired, row, other))
         ratio, reason = found_ratio
         said = _say(ratio, ours, theirs, floor) if ours and theirs else None
-        found.append(Compared(name, implementation, row, other, ratio, said, reason))
+        found.append(Compared(name, implementation, row, other, metric, ratio, said, reason))
     return found
 
 
@@ -176,7 +181,7 @@ def _why_not(ours: TargetResult, theirs: TargetResult, row: Row, other: Row) -> 
 
 
 def _work(ours: TargetResult, theirs: TargetResult) -> Iterator[tuple[str, object, object]]:
-    yield "goal", _metric(ours), _metric(theirs)
+    yield "goal", metric_of(ours), metric_of(theirs)
     yield "device", ours.device, theirs.device
     yield "clock", ours.clock, theirs.clock
     yield "cache", ours.cache, theirs.cache
@@ -197,7 +202,8 @@ def _paired(result: TargetResult, row: Row, other: Row, ceilings: Ceilings | Non
     return ratio, None if ratio else "too few passes for an interval"
 
 
-def _metric(result: TargetResult) -> str:
+def metric_of(result: TargetResult) -> str:
+    """Kind of figure whose ratio is compared: `memory` where that is the goal, else `time`."""
     return "memory" if result.goal == "memory" else "time"
 
 
@@ -237,7 +243,7 @@ def _say(ratio: Estimate | None, ours: TargetResult, theirs: TargetResult, floor
     if ratio is None:
         return None
     floor = max(ours.floor, theirs.floor) if floor is None else floor
-    if _metric(ours) == "memory":
+    if metric_of(ours) == "memory":
         return verdict_on_memory(ratio.value, floor)
     said = verdict(ratio, floor)
     spread = max(_spread(ours), _spread(theirs))

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
 from aiperf_core.errors import ExitCode
 from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import DISBELIEVED, Row, Verdict
-from aiperf_core.stats.compare import Compared, Comparison, Difference, compare, of_manifests
+from aiperf_core.stats.compare import Compared, Comparison, Difference, compare, metric_of, of_manifests
 
 DISTRUSTED = (Verdict.INVALID, Verdict.UNTRUSTED)
 COMPARED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SMALLER, Verdict.LARGER, Verdict.SAME)
@@ -80,7 +80,7 @@ def judge(then: Address, now: Bundle, missing: Mapping[str, str]) -> Reproductio
     there = {(one.target, one.implementation) for one in rows}
     for result in then.outlines():
         rows += [
-            Compared(result.target, row.name, row, None)
+            Compared(result.target, row.name, row, None, metric_of(result))
             for row in result.rows
             if row.role != "control" and (result.target, row.name) not in there
         ]
@@ -97,8 +97,7 @@ def _reproduced(one: Compared, not_run: str | None) -> Reproduced:
         reason = one.right.reason
     elif one.left.verdict in DISBELIEVED:
         reason = f"then {one.left.verdict.value}: {one.left.reason}"
-    compared = Compared(one.target, one.implementation, one.left, one.right, one.ratio, one.verdict, reason)
-    return Reproduced(compared, found)
+    return Reproduced(evolve(one, reason=reason), found)
 
 
 def outcome(then: Row, now: Row | None) -> Outcome:

@@ -9,27 +9,12 @@ from aiperf_analysis.selection import Measured, Selection
 from aiperf_analysis.sources.source import id_of, run_of
 from aiperf_core import units
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.report.result import (
-    Axis,
-    Cell,
-    Column,
-    Drawing,
-    LeftOut,
-    Origin,
-    Point,
-    Record,
-    Result,
-    Series,
-    Source,
-    Table,
-    counted,
-    figure,
-)
+from aiperf_core.report.comparison import Side, view
+from aiperf_core.report.result import Result, Source
 from aiperf_core.results.address import Address
-from aiperf_core.stats.compare import Compared, Comparison, compare
+from aiperf_core.stats.compare import compare
 
 MOST_PAIRS = 500  # of successive runs
-SHOWN = 60  # ratios in a picture
 
 
 def page(asked: Asked) -> View:
@@ -82,31 +67,7 @@ def comparison(asked: Asked) -> Result:
     if not asked.one("a") or not asked.one("b"):
         raise UsageError("compare needs two runs: a=ID and b=ID. The runs: /api/v1/bundles")
     left, right = (run_of(asked.site.source.of_run(asked.one(name)), asked.one(name)) for name in ("a", "b"))
-    found = compare(_address(left), _address(right))
-    compared = [row for row in found.rows if row.verdict]
-    verdicts: dict[str, int] = {}
-    for row in compared:
-        if row.verdict:
-            verdicts[row.verdict.value] = verdicts.get(row.verdict.value, 0) + 1
-    told = ", ".join(f"{count} {name}" for name, count in verdicts.items()) or "nothing was compared"
-    return Result(
-        analysis="compare",
-        title=f"{name_of(left)} and {name_of(right)}",
-        summary=[
-            f"{units.plural('row', len(compared))} of both runs: {told}.",
-            f"{units.plural('fact', len(found.differences))} of machine, software and options differ."
-            if found.differences
-            else "Machine, software, sources and options are the same.",
-            "A ratio above 1 means that the second run is faster, or smaller where memory is the goal.",
-        ],
-        status="regression" if found.regressions else "ok",
-        options={"a": left.id, "b": right.id},
-        tables=[*_differences(found), _ratios(compared, left, right)],
-        drawings=_drawn(compared, right),
-        assumptions=["The two runs are not paired: their errors are independent."],
-        left_out=[_not_compared(row, right) for row in found.rows if not row.verdict],
-        sources=[Source(run.id, run.path, run.created, "") for run in (left, right)],
-    )
+    return view(compare(_address(left), _address(right)), _side(left), _side(right))
 
 
 def _address(run: Measured) -> Address:
@@ -115,76 +76,5 @@ def _address(run: Measured) -> Address:
     return Address(run.bundle)
 
 
-def _differences(found: Comparison) -> list[Table]:
-    if not found.differences:
-        return []
-    columns = [Column("what", "what differs"), Column("left", "first"), Column("right", "second")]
-    records = [Record({"what": one.what, "left": one.left or None, "right": one.right or None})
-               for one in found.differences]  # fmt: skip
-    return [Table("differences", "What differs", columns, records)]
-
-
-def _ratios(rows: list[Compared], left: Measured, right: Measured) -> Table:
-    columns = [
-        Column("row", "implementation"),
-        Column("target", "target"),
-        Column("verdict", "verdict", "verdict"),
-        Column("ratio", "ratio", "figure"),
-        Column("left", "first", "figure"),
-        Column("right", "second", "figure"),
-    ]
-    records = []
-    for row in rows:
-        cells: dict[str, Cell] = {
-            "row": row.implementation,
-            "target": row.target,
-            "verdict": row.verdict.value if row.verdict else None,
-            "ratio": figure(row.ratio),
-            "left": figure(row.left.time_s if row.left else None, "s"),
-            "right": figure(row.right.time_s if row.right else None, "s"),
-        }
-        records.append(Record(cells, [Origin(run.id, row.target, row.implementation) for run in (left, right)]))
-    return Table("ratios", "Ratios", columns, records)
-
-
-def _drawn(rows: list[Compared], right: Measured) -> list[Drawing]:
-    """The ratios with their intervals; those that are farthest from 1 where they are many."""
-    shown = [row for row in rows if row.ratio and row.ratio.value > 0]
-    shown.sort(key=lambda row: abs(row.ratio.value - 1) if row.ratio else 0, reverse=True)
-    if not shown:
-        return []
-    slower = [row for row in shown if row.verdict and row.verdict.value in ("SLOWER", "LARGER")]
-    told = f"{len(slower)} of {len(shown)} ratios are below 1 beyond the floor." if slower else (
-        f"None of {len(shown)} ratios is below 1 beyond the floor."
-    )  # fmt: skip
-    points = [
-        Point(
-            label=f"{row.target}:{row.implementation}",
-            x=figure(row.ratio),
-            y=counted(float(index), "count"),
-            mark=row.verdict.value if row.verdict else "",
-            origin=Origin(right.id, row.target, row.implementation),
-        )
-        for index, row in enumerate(shown[:SHOWN])
-    ]
-    return [
-        Drawing(
-            name="ratios",
-            title="Ratios of the two runs",
-            kind="intervals",
-            message=told,
-            x=Axis(title="first / second (above 1: second better)", log=True),
-            y=Axis(title="row", unit="count"),
-            series=[Series(name="ratio", points=points)],
-        )
-    ]
-
-
-def _not_compared(row: Compared, right: Measured) -> LeftOut:
-    there = row.right or row.left
-    return LeftOut(
-        f"{row.target}:{row.implementation}",
-        there.verdict.value if there else "",
-        row.reason or "it was not compared",
-        Origin(right.id, row.target, row.implementation) if row.right else None,
-    )
+def _side(run: Measured) -> Side:
+    return Side(name_of(run), Source(run.id, run.path, run.created, ""))

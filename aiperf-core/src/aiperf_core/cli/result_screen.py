@@ -1,7 +1,11 @@
 """A result in a terminal: the conclusion first, then tables, then what was left out."""
 
+import sys
+from collections.abc import Collection
+
 import click
 
+from aiperf_core.cli.color import has_color
 from aiperf_core.cli.tables import print_table, print_text
 from aiperf_core.names import words
 from aiperf_core.report import cell_text
@@ -10,8 +14,11 @@ from aiperf_core.report.result import Figure, Result, Table
 MOST_LEFT_OUT = 8  # rows that are named; more are counted
 
 
-def show(result: Result) -> None:
-    """Print the result; its text alone where it has one."""
+def show(result: Result, brief: Collection[str] = ()) -> None:
+    """Print the result; its text alone where it has one.
+
+    brief: keys of columns whose intervals are left to other forms of the result.
+    """
     if result.text:
         click.echo(result.text, nl=not result.text.endswith("\n"))
         return
@@ -20,7 +27,7 @@ def show(result: Result) -> None:
         print_text(words(sentence))
     for table in result.tables:
         click.echo()
-        show_table(table)
+        show_table(table, brief)
     if result.assumptions:
         click.echo("\nassumptions")
         for one in result.assumptions:
@@ -33,7 +40,7 @@ def show(result: Result) -> None:
             print_text(f"and {len(result.left_out) - MOST_LEFT_OUT} more; all of them: --json")
 
 
-def show_table(table: Table) -> None:
+def show_table(table: Table, brief: Collection[str] = ()) -> None:
     """Print a table. A column of figures with intervals becomes two columns; one without any entry is left out."""
     print_text(words(table.title))
     if table.note:
@@ -49,23 +56,21 @@ def show_table(table: Table) -> None:
     with_interval = {
         column.key
         for column in columns
-        if any(cell_text.interval(record.cells.get(column.key)) for record in table.records)
+        if column.key not in brief and any(cell_text.interval(record.cells.get(column.key)) for record in table.records)
     }
     heads: list[str] = []
     for column in columns:
         title = words(column.title)
         heads += [title, _ends(table, column.key)] if column.key in with_interval else [title]
-    rows = []
+    rows, plain = [], not has_color(sys.stdout)
     for record in table.records:
         cells: list[str] = []
         for column in columns:
             cell = record.cells.get(column.key)
-            cells += (
-                [cell_text.text(cell), cell_text.interval(cell)]
-                if column.key in with_interval
-                else [cell_text.text(cell)]
-            )
-        rows.append(cells)
+            cells.append(cell_text.text(cell))
+            if column.key in with_interval:
+                cells.append(cell_text.interval(cell))
+        rows.append([cell.replace("µ", "u") for cell in cells] if plain else cells)
     print_table(heads, rows)
     reasons: dict[str, int] = {}
     for record in table.records:
