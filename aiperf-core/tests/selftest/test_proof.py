@@ -310,13 +310,13 @@ def test_an_attack_that_another_guard_refused_by_chance_gets_another_chance():
 
 def test_a_gain_that_noise_hides_is_no_fault_of_the_attack():
     proof = prove_one(Scripted(script(row("INCONCLUSIVE", 9.0), CAUGHT)), case())
-    assert (proof.outcome, proof.tier) == (Outcome.ERROR, "standard")
+    assert (proof.outcome, proof.tier) == (Outcome.UNDECIDED, "standard")
     assert proof.reason == "is not FASTER without 'referee': INCONCLUSIVE 9x"
 
 
 def test_a_gain_that_noise_hides_was_not_prevented():
     proof = prove_one(Scripted(script(FASTER, row("INCONCLUSIVE", 9.0))), case())
-    assert (proof.outcome, proof.tier) == (Outcome.ERROR, "standard")
+    assert (proof.outcome, proof.tier) == (Outcome.UNDECIDED, "standard")
     assert proof.reason == "INCONCLUSIVE 9x with all guards on, FASTER 5x without 'referee'"
 
 
@@ -342,8 +342,8 @@ NO_BASELINE = lambda _: [Row("still", "baseline", "cpu", Verdict.UNTRUSTED, reas
     [
         (BROKEN_GUARD, Outcome.MISSED, "FASTER 5x with all guards on, FASTER 5x without 'referee'"),
         (NO_GAIN, Outcome.VOID, "is not FASTER without 'referee': INCONCLUSIVE 1.5x"),
-        (HIDDEN_GAIN, Outcome.ERROR, "is not FASTER without 'referee': INCONCLUSIVE 9x"),
-        (PERHAPS_A_GAIN, Outcome.ERROR, "INCONCLUSIVE 9x with all guards on, FASTER 5x without 'referee'"),
+        (HIDDEN_GAIN, Outcome.UNDECIDED, "is not FASTER without 'referee': INCONCLUSIVE 9x"),
+        (PERHAPS_A_GAIN, Outcome.UNDECIDED, "INCONCLUSIVE 9x with all guards on, FASTER 5x without 'referee'"),
         (NO_BASELINE, Outcome.ERROR, "the baseline was UNTRUSTED: clocks disagree"),
         (script(FASTER, CAUGHT), Outcome.FOUND, ""),
         (script(FASTER, SAME), Outcome.PREVENTED, ""),

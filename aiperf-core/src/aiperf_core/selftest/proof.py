@@ -181,7 +181,7 @@ class Prover:
         guard = self._guards[case.issue]
         without = self._without(case, plan, tier)
         if void := self._void(case, without):
-            outcome = Outcome.ERROR if without.is_noisy else Outcome.VOID
+            outcome = Outcome.UNDECIDED if without.is_noisy else Outcome.VOID
             return self._proof(case, outcome, tier, off=str(without), reason=void).beside(without.disturbed)
         if guard == LINT:
             return self._refused(case, plan, tier, without)
@@ -193,7 +193,7 @@ class Prover:
             outcome = self._caught(case, without, whole)
         reason = f"{whole} with all guards on, {without} without {guard!r}"
         if outcome is Outcome.PREVENTED and case.gains != "word" and whole.is_noisy:
-            outcome = Outcome.ERROR
+            outcome = Outcome.UNDECIDED
         if outcome is Outcome.MISSED and (weak := _weak(case, whole)):
             outcome, reason = Outcome.NOT_OBSERVABLE, weak
         reason = "" if outcome in PROVEN else reason
