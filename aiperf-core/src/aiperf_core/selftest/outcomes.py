@@ -87,7 +87,7 @@ class Proof:
 
     def beside(self, load: str) -> "Proof":
         """The proof of an attack beside this load, if any: where it failed, it is undecided."""
-        if not load or self.outcome not in (Outcome.MISSED, Outcome.VOID, Outcome.ERROR):
+        if not load or self.outcome not in (Outcome.MISSED, Outcome.VOID, Outcome.ERROR, Outcome.UNDECIDED):
             return self
         return attrs.evolve(self, outcome=Outcome.UNDECIDED, reason=f"{load}: {self.reason}")
 
