@@ -244,7 +244,7 @@ def fill(database: Database, path: Path, count: int) -> str:
     return f"000-0-{of.rows[1]['name']}"
 
 
-# As the second revision fills the table for the results of a store of the first.
+# The newest result of each target, as adding bundle by bundle finds them.
 NEWEST = """
 INSERT INTO newest (name, hardware, device, params_hash, target, created_s, bundle_name)
 SELECT name, hardware, device, params_hash, max(id), max(created_s), 'newest' FROM target WHERE name = :name

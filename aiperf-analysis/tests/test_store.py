@@ -15,15 +15,13 @@ from pathlib import Path
 import psycopg
 import pytest
 import sqlalchemy as sa
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from attrs import asdict, evolve
 from click.testing import CliRunner
 
 from aiperf_analysis import selection
 from aiperf_analysis.options import of_files, options_of
 from aiperf_analysis.store import adding, database, listing, pruning, reading, tables
-from aiperf_analysis.store.database import NEWEST, StoreError, made, opened
+from aiperf_analysis.store.database import VERSION, StoreError, made, opened
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Samples
@@ -32,7 +30,6 @@ from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import DISBELIEVED, Verdict
 
-STORED = Path(__file__).parent / "stored"
 DAY = "2026-11-{:02}T10:00:00+00:00"
 FIRST = DAY.format(1)
 
@@ -452,12 +449,8 @@ def test_a_store_from_the_first_to_the_last_command(place, engine, runs, monkeyp
         found.stderr
         == f"aiperf: {missing}{' ' if missing else ''}{shown}{holds}. Make it: aiperf db init --db {shown}\n"
     )
-    assert run("upgrade", env=env).stderr == (
-        f"aiperf: there is no store to upgrade. Make one: aiperf db init --db {shown}\n"
-    )
     assert run("init", env=env).stdout == f"made {shown}\n"
     assert run("init", env=env).stdout == "the store exists already; nothing was changed\n"
-    assert run("upgrade", env=env).stdout == f"{shown} has the newest version, {NEWEST}\n"
     assert run("list", env=env).stdout == f"{shown} has no bundles. Add some: aiperf db add FOLDER\n"
     assert run("add", runs, env=env).stdout == f"{shown}: 5 added\n"
     monkeypatch.chdir(runs.parent)
@@ -608,90 +601,38 @@ def test_an_export_that_fails_leaves_nothing(url, runs, tmp_path, monkeypatch):
 # --- versions
 
 
-@pytest.mark.parametrize("before", [1, 2, 3])
-def test_a_stored_database_of_each_version_is_upgraded(place, engine, tmp_path, before):
-    url = place()
-    shown = engine.shown(url)
-    engine.load(url, (STORED / f"revision_{before}.{engine.name}.sql").read_text())
-    found = run("list", "--db", url)
-    assert (found.exit_code, found.stderr) == (
-        1,
-        f"aiperf: the store {shown} has version {before}, and this aiperf-analysis uses version {NEWEST}. First make a copy of it, since there is no way back; then: aiperf db upgrade --db {shown}\n",
-    )
-    assert run("upgrade", "--db", url).stdout == f"upgraded {shown} from version {before} to {NEWEST}\n"
-    others = before - 1  # a bundle of a load came with version 2, and one of a fleet with version 3
-    with opened(url) as store:
-        found = reading.counts(store)
-        assert (found.bundles, found.targets, found.rows, found.points) == (3 + others, 3, 9, 3 if before == 3 else 0)
-        assert sum(one.rows for one in found.newest) == 6  # of the newer run of the one target, and of the other
-        board = reading.board(store, "ch07.memory_access")
-        assert {one.created for one in board} == {"2026-11-21T10:00:00+00:00"}
-        assert len(reading.series(store, board[1].series)) == 2
-        with store.reading() as connection:
-            documents = connection.execute(sa.select(tables.document.c.data)).scalars().all()
-        assert all(json.loads(zlib.decompress(one))["rows"] for one in documents)
-    assert add(url, written(tmp_path / "new", DAY.format(28))) == ["added"]
-    with opened(url) as store:
-        assert {one.created for one in reading.board(store, "ch07.memory_access")} == {DAY.format(28)}
-
-
-@pytest.mark.parametrize("revision", [1, 2, 3])
-def test_each_revision_is_that_of_the_stored_database(place, engine, revision):
-    stored, new = place(), place()
-    engine.load(stored, (STORED / f"revision_{revision}.{engine.name}.sql").read_text())
-    made(new, revision)
-    assert shape(stored) == shape(new)
-
-
-def shape(url):
-    """The columns, keys and indexes of all tables."""
-    with database._connected(url) as store, store.reading() as connection:
-        look = sa.inspect(connection)
-        return {
-            name: (
-                [(one["name"], str(one["type"]), one["nullable"]) for one in look.get_columns(name)],
-                look.get_pk_constraint(name)["constrained_columns"],
-                sorted((one["name"], str(one["column_names"])) for one in look.get_indexes(name)),
-                sorted(str(one["constrained_columns"]) for one in look.get_foreign_keys(name)),
-            )
-            for name in look.get_table_names()
-        }
-
-
-def test_the_revisions_make_the_tables_as_they_are_declared(url, engine):
-    options = {"version_table": database.VERSION_TABLE, "compare_type": True}
+def test_the_tables_of_sqlite_are_strict(url, engine):
+    if engine.name != "sqlite":
+        return
     with opened(url) as store, store.reading() as connection:
-        context = MigrationContext.configure(connection, opts=options)
-        assert compare_metadata(context, tables.METADATA) == []
-        if engine.name == "sqlite":
-            listed = connection.exec_driver_sql("SELECT name, strict, wr FROM pragma_table_list WHERE schema = 'main'")
-            strict = {name: (strict, without_rowid) for name, strict, without_rowid in listed}
-            for name, table in tables.METADATA.tables.items():
-                without = int(not table.dialect_options["sqlite"]["with_rowid"])
-                assert strict[name] == (1, without), name
-            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        listed = connection.exec_driver_sql("SELECT name, strict, wr FROM pragma_table_list WHERE schema = 'main'")
+        strict = {name: (strict, without_rowid) for name, strict, without_rowid in listed}
+        for name, table in tables.METADATA.tables.items():
+            assert strict[name] == (1, int(not table.dialect_options["sqlite"]["with_rowid"])), name
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
 
 
-def test_an_upgrade_that_fails_changes_nothing(place, engine, monkeypatch):
+def test_a_store_that_cannot_be_made_leaves_nothing(place, engine, monkeypatch):
     url = place()
-    engine.load(url, (STORED / f"revision_1.{engine.name}.sql").read_text())
-    before = shape(url)
     with monkeypatch.context() as patched:
-        patched.setattr(sa.schema, "CreateTable", None)
-        patched.setattr("alembic.ddl.impl.DefaultImpl.create_table", lambda *_, **__: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
+        patched.setattr(database, "VERSION_TABLE", "no name")
+        with pytest.raises(sa.exc.DBAPIError):
             made(url)
-    assert shape(url) == before
-    assert made(url) == (engine.shown(url), 1)
+    with database._connected(url) as store, store.reading() as connection:
+        assert sa.inspect(connection).get_table_names() == []
+    assert made(url) == (engine.shown(url), True)
+    assert made(url) == (engine.shown(url), False)
 
 
-@pytest.mark.parametrize("found", [str(NEWEST + 1), "abcdef"])
-def test_a_newer_store_is_refused(url, engine, found):
+@pytest.mark.parametrize("version", ["4", "6", "abcdef"])
+def test_a_store_of_another_version_is_refused(url, engine, version, runs):
     with opened(url) as store, store.writing() as connection:
-        connection.execute(sa.text(f"UPDATE {database.VERSION_TABLE} SET version_num = '{found}'"))
-    for command in ("list", "upgrade"):
-        assert run(command, "--db", url).stderr == (
-            f"aiperf: the store {engine.shown(url)} has version {NEWEST + 1}, and this aiperf-analysis knows versions up to {NEWEST}. Upgrade aiperf-analysis.\n"
+        connection.execute(sa.text(f"UPDATE {database.VERSION_TABLE} SET version_num = '{version}'"))
+    for command in (["list"], ["init"], ["add", runs]):
+        found = run(*command, "--db", url)
+        assert (found.exit_code, found.stderr) == (
+            1,
+            f"aiperf: the store {engine.shown(url)} has version {version}, and this aiperf-analysis reads version {VERSION} only. Make it anew from the bundles: aiperf db init --db NEW; aiperf db add FOLDER --db NEW\n",
         )
 
 
@@ -911,7 +852,7 @@ def test_help_and_parsing_import_no_database():
     code = (
         "import sys; from aiperf_core.cli.main import main; sys.argv = ['aiperf', 'db', 'add', '--help']\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "print({'sqlalchemy', 'alembic', 'numpy', 'psycopg', 'torch'} & set(sys.modules))"
+        "print({'sqlalchemy', 'numpy', 'psycopg', 'torch'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "--db URL" in done.stdout

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from aiperf_analysis.sources.source import FolderSource, StoreSource
 from aiperf_analysis.store import adding, listing, reading, tables
-from aiperf_analysis.store.database import NEWEST, opened
+from aiperf_analysis.store.database import opened
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import BundleError
 from aiperf_core.plugins import load_plugins
@@ -84,17 +84,6 @@ def test_a_fleet_of_another_format_is_refused_by_name(url, tmp_path, content, pr
     found = run("add", written(tmp_path / "b", content), "--db", url)
     assert (found.exit_code, found.stderr) == (1, f"refused: '{tmp_path}/b/fleet/nightly.json' {problem}\n")
     assert rows(url) == []
-
-
-def test_a_fleet_comes_into_a_store_of_an_older_version(place, engine, tmp_path):
-    url = place()
-    engine.load(url, (HERE / f"stored/revision_3.{engine.name}.sql").read_text())
-    assert run("upgrade", "--db", url).stdout == f"upgraded {engine.shown(url)} from version 3 to {NEWEST}\n"
-    with opened(url) as store:
-        assert [one.fleets for one in listing.listed(store)] == [{}] * 5
-    told = run("add", written(tmp_path / "b"), "--db", url).stdout
-    assert told.endswith(": 0 added, 1 there already, without its loads or fleet until now\n")
-    assert [one["name"] for one in rows(url)] == ["nightly"]
 
 
 def test_parquet_has_fleets(url, tmp_path):

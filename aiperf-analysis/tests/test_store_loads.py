@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from aiperf_analysis.sources.source import StoreSource
-from aiperf_analysis.store import adding, listing, reading, tables
-from aiperf_analysis.store.database import NEWEST, opened
+from aiperf_analysis.store import adding, reading, tables
+from aiperf_analysis.store.database import opened
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import BundleError
 from aiperf_core.plugins import load_plugins
@@ -152,22 +152,6 @@ def test_a_changed_load_is_refused(url, tmp_path):
     assert found.exit_code == 3
     assert "load/chat.json" in found.stderr
     assert rows(url, tables.bundle) == []
-
-
-def test_loads_come_into_a_store_of_an_older_version(place, engine, tmp_path):
-    url = place()
-    engine.load(url, (HERE / f"stored/revision_2.{engine.name}.sql").read_text())
-    assert run("upgrade", "--db", url).stdout == f"upgraded {engine.shown(url)} from version 2 to {NEWEST}\n"
-    with opened(url) as store:
-        assert [one.loads for one in listing.listed(store)] == [{}] * 4
-    path = stored(tmp_path / "b")
-    seal = Bundle(path).manifest.hashes["manifest.json"]
-    assert run("add", path, "--db", url).stdout.endswith(
-        ": 0 added, 1 there already, without its loads or fleet until now\n"
-    )
-    assert add(url, path) == ["known"]
-    with opened(url) as store:
-        assert {one.id[:8]: one.loads for one in listing.listed(store) if one.loads} == {seal[:8]: {"chat": 3}}
 
 
 def test_a_bundle_is_stored_with_its_loads_or_not_at_all(url, tmp_path, monkeypatch):

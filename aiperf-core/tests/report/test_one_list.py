@@ -16,7 +16,6 @@ HOMES = {"aiperf-core/src/aiperf_core/report/metrics.py", "aiperf-core/src/aiper
 LEFT = {
     "aiperf-analysis/src/aiperf_analysis/dashboard/pages/rows.py",
     "aiperf-analysis/src/aiperf_analysis/store/tables.py",
-    "aiperf-analysis/src/aiperf_analysis/store/migrations/versions/revision_1.py",
 }
 
 

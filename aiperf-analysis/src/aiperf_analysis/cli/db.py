@@ -9,7 +9,7 @@ import click
 
 from aiperf_core.cli.bundles import IN
 from aiperf_core.cli.measuring import json_option
-from aiperf_core.errors import AiperfError, ExitCode
+from aiperf_core.errors import ExitCode
 from aiperf_core.names import printable
 
 if TYPE_CHECKING:
@@ -47,38 +47,10 @@ def db() -> None:
 @url_option
 def init(url: str) -> None:
     """Make an empty store. A store that exists is left as it is."""
-    from aiperf_analysis.store.database import existing, made
+    from aiperf_analysis.store.database import made
 
-    if existing(url):
-        click.echo("the store exists already; nothing was changed")
-        return
-    name, _ = made(url)
-    click.echo(f"made {name}")
-
-
-@db.command("upgrade")
-@url_option
-def upgrade(url: str) -> None:
-    """Bring a store of an older version to the newest.
-
-    The upgrade is one transaction. The only way back is a copy that was made before.
-    """
-    from aiperf_analysis.store.database import NEWEST, existing, made
-
-    if not existing(url):
-        raise AiperfError(f"there is no store to upgrade. Make one: aiperf db init --db {_shown(url)}")
-    name, before = made(url)
-    if before == NEWEST:
-        click.echo(f"{name} has the newest version, {NEWEST}")
-    else:
-        click.echo(f"upgraded {name} from version {before} to {NEWEST}")
-
-
-def _shown(url: str) -> str:
-    """A URL without its password."""
-    from aiperf_analysis.store.database import shown
-
-    return shown(url)
+    name, is_new = made(url)
+    click.echo(f"made {name}" if is_new else "the store exists already; nothing was changed")
 
 
 @db.command("add")
@@ -89,8 +61,7 @@ def add(paths: tuple[str, ...], folder: Path, url: str) -> ExitCode:
     """Add bundles, or all bundles of folders. Without an argument: those in artifacts/runs.
 
     The seal of each bundle is checked, samples included. A bundle is added whole or not at all; adding it again
-    changes nothing, except that loads and fleets come in which an older version left out. A run that goes on has no
-    seal yet, and is left out.
+    changes nothing. A run that goes on has no seal yet, and is left out.
 
     The exit code is 1 where a bundle cannot be read, and 3 where a bundle was changed after its run.
 
@@ -121,7 +92,6 @@ def _counted(found: Counter[str]) -> str:
         "added": "added",
         "known": "there already",
         "moved": "there already, with a new folder",
-        "filled": "there already, without its loads or fleet until now",
         "open": "left out without a seal",
         "refused": "refused",
     }

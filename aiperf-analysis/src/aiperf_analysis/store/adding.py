@@ -35,7 +35,7 @@ from aiperf_core.results.seal_check import SealError, check
 from aiperf_core.stats.expectations import module_hash
 from aiperf_core.stats.observations import blocks as blocks_of
 
-Ending = Literal["added", "known", "moved", "filled", "open", "refused"]
+Ending = Literal["added", "known", "moved", "open", "refused"]
 
 
 @frozen
@@ -43,8 +43,7 @@ class Outcome:
     """What became of a bundle.
 
     ending: `added`; `known` where the store had it; `moved` where the store had it, and its folder was elsewhere;
-        `filled` where an older version had added it without its documents; `open` for a run that goes on or was killed,
-        and has no seal; `refused`.
+        `open` for a run that goes on or was killed, and has no seal; `refused`.
     reason: why it is `open` or was refused; empty otherwise.
     exit_code: 3 for a bundle that was changed after its run, 1 for another that was refused, else 0.
     """
@@ -360,8 +359,7 @@ def _store(database: Database, content: _Content) -> Ending:
         new = insert(tables.bundle).values({**content.bundle, **links}).on_conflict_do_nothing()
         number = connection.execute(new.returning(tables.bundle.c.number)).scalar()
         if number is None:
-            number, ending = _known(connection, content)
-            return "filled" if _store_documents(connection, insert, content, number) else ending
+            return _known(connection, content)
         of = {"bundle": number}
         connection.execute(sa.insert(tables.manifest), [{**content.manifest, **of}])
         for table, some in ((tables.label, content.labels), (tables.ceiling, content.ceilings)):
@@ -369,14 +367,9 @@ def _store(database: Database, content: _Content) -> Ending:
                 connection.execute(sa.insert(table), [{**values, **of} for values in some])
         if content.targets:
             _store_targets(connection, insert, content, number)
-        _store_documents(connection, insert, content, number)
+        insert_loads(connection, content.loads, number, content.bundle["created_s"])
+        insert_fleets(connection, content.fleets, number)
     return "added"
-
-
-def _store_documents(connection: sa.Connection, insert: Any, content: _Content, bundle: int) -> int:
-    """Insert the documents of other packages that the store does not have, and return their number."""
-    added = insert_loads(connection, insert, content.loads, bundle, content.bundle["created_s"])
-    return added + insert_fleets(connection, insert, content.fleets, bundle)
 
 
 def _store_targets(connection: sa.Connection, insert: Any, content: _Content, bundle: int) -> None:
@@ -458,12 +451,12 @@ def _renew(connection: sa.Connection, insert: Any, content: _Content, ids: Seque
         connection.execute(renewed, values)
 
 
-def _known(connection: sa.Connection, content: _Content) -> tuple[int, Ending]:
-    """The number of a stored bundle. Its folder is noted anew if it is not at its place any more."""
+def _known(connection: sa.Connection, content: _Content) -> Ending:
+    """The ending of a bundle that is stored. Its folder is noted anew if it is not at its place any more."""
     bundle = tables.bundle
     stored = sa.select(bundle.c.number, bundle.c.path).where(bundle.c.id == content.seal)
     number, path = connection.execute(stored).one()
     if path == content.bundle["path"] or (Path(path) / MANIFEST).exists():
-        return number, "known"
+        return "known"
     connection.execute(sa.update(bundle).where(bundle.c.number == number).values(path=content.bundle["path"]))
-    return number, "moved"
+    return "moved"

@@ -18,17 +18,18 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import URL, make_url
 
+from aiperf_analysis.store import tables
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 
 ACCEPTED = "sqlite:///FILE, the path of a file, or postgresql://USER@HOST/NAME"
 
 VERSION_TABLE = "aiperf_version"
-NEWEST = 4  # revision
+VERSION = "5"  # of the tables; a store of another version is refused
 
 BUSY_S = 30  # a writer waits as long for others
 CONNECT_S = 10
-_LOCK = 0x61697065  # of PostgreSQL, for those who upgrade; any fixed number
+_LOCK = 0x61697065  # of PostgreSQL, for those who make a store; any fixed number
 _WRITES = "aiperf_writes"
 BINARY = "aiperf_binary"  # option of a statement: PostgreSQL sends numbers as such and not as text
 
@@ -80,7 +81,7 @@ class Database:
 
 @contextmanager
 def opened(text: str) -> Iterator[Database]:
-    """Open a store of the newest version.
+    """Open a store.
 
     text: see `ACCEPTED`.
 
@@ -90,65 +91,50 @@ def opened(text: str) -> Iterator[Database]:
         if database.is_sqlite and not _file(database).exists():
             raise StoreError(f"there is no store at {database.name}. Make it: {_command('init', database)}")
         with database.reading() as connection:
-            found = version(connection)
-        check_version(database, found)
-        if found is None:
+            version = _version(connection)
+        _check_version(database, version)
+        if version is None:
             raise StoreError(f"{database.name} holds no store. Make it: {_command('init', database)}")
-        if found < NEWEST:
-            raise StoreError(
-                f"the store {database.name} has version {found}, and this aiperf-analysis uses version {NEWEST}. "
-                f"First make a copy of it, since there is no way back; then: {_command('upgrade', database)}"
-            )
         yield database
 
 
-def made(text: str, to: int = NEWEST) -> tuple[str, int | None]:
-    """Make the tables of a store, or bring those of an older version to this one, in one transaction.
+def made(text: str) -> tuple[str, bool]:
+    """Make the tables of a store where there is none, in one transaction.
 
-    Returns the name of the store, and its version before; None where it was new. Raises UsageError and StoreError.
+    Returns the name of the store, and whether it is new. Raises UsageError and StoreError.
     """
     with _connected(text) as database:
         if database.is_sqlite:
-            if _file(database).is_file():
+            if _file(database).exists():
                 with database.reading() as connection:
                     _check_foreign(database, connection)  # before anything of the file is changed
             _make_folder(database)
         with database.writing() as connection:
             if not database.is_sqlite:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-            found = version(connection)
-            check_version(database, found)
+            version = _version(connection)
+            _check_version(database, version)
             _check_foreign(database, connection)
-            if found is None or found < to:
-                _migrate(connection, to)
-        return database.name, found
+            if version is None:
+                tables.METADATA.create_all(connection)
+                connection.execute(sa.text(f"CREATE TABLE {VERSION_TABLE} (version_num TEXT NOT NULL)"))
+                connection.execute(sa.text(f"INSERT INTO {VERSION_TABLE} VALUES (:version)"), {"version": VERSION})
+        return database.name, version is None
 
 
-def existing(text: str) -> bool:
-    """Whether there is a store of any version. Raises UsageError and StoreError."""
-    with _connected(text) as database:
-        if database.is_sqlite and not _file(database).exists():
-            return False
-        with database.reading() as connection:
-            return version(connection) is not None
-
-
-def version(connection: sa.Connection) -> int | None:
-    """The revision of the tables; None where there are none; above every known revision for an unknown name."""
+def _version(connection: sa.Connection) -> str | None:
+    """The version of the tables; None where there are none."""
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return None
-    found = connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
-    if found is None:
-        return None
-    return int(found) if str(found).isdigit() else NEWEST + 1
+    return connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
 
 
-def check_version(database: Database, found: int | None) -> None:
-    """Raise StoreError where a newer aiperf-analysis made the store."""
-    if found is not None and found > NEWEST:
+def _check_version(database: Database, version: str | None) -> None:
+    """Raise StoreError for a store of another version."""
+    if version not in (None, VERSION):
         raise StoreError(
-            f"the store {database.name} has version {found}, and this aiperf-analysis knows versions up to {NEWEST}. "
-            "Upgrade aiperf-analysis."
+            f"the store {database.name} has version {words(version)}, and this aiperf-analysis reads version {VERSION} "
+            "only. Make it anew from the bundles: aiperf db init --db NEW; aiperf db add FOLDER --db NEW"
         )
 
 
@@ -271,29 +257,11 @@ def _check_foreign(database: Database, connection: sa.Connection) -> None:
     """Raise StoreError for a table or a view of another program where no store is."""
     inspector = sa.inspect(connection)
     there = sorted({*inspector.get_table_names(), *inspector.get_view_names()} - {VERSION_TABLE})
-    if version(connection) is None and there:
+    if there and _version(connection) is None:
         raise StoreError(
             f"{database.name} has a table '{words(there[0])}' of another program; a store needs a database of its own. "
             "Name a new one with --db."
         )
-
-
-def _migrate(connection: sa.Connection, to: int) -> None:
-    from alembic.config import Config
-    from alembic.runtime.environment import EnvironmentContext
-    from alembic.script import ScriptDirectory
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    script = ScriptDirectory.from_config(config)
-
-    def steps(revision: Any, _: Any) -> Any:
-        return script._upgrade_revs(str(to), revision)  # what `alembic upgrade` calls
-
-    with EnvironmentContext(config, script, fn=steps) as environment:
-        environment.configure(connection=connection, version_table=VERSION_TABLE, transactional_ddl=True)
-        environment.run_migrations()
 
 
 def _command(name: str, database: Database) -> str:

@@ -2,7 +2,6 @@
 
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -35,7 +34,7 @@ def _content(run: Measured, bundle: Bundle, name: str) -> Values:
     }
 
 
-def insert_fleets(connection: sa.Connection, insert: Any, contents: Sequence[Values], bundle: int) -> int:
-    """Insert the fleets of a bundle that the store does not have, and return their number."""
-    new = [insert(tables.fleet).values({**one, "bundle": bundle}).on_conflict_do_nothing() for one in contents]
-    return sum(connection.execute(one.returning(tables.fleet.c.id)).scalar() is not None for one in new)
+def insert_fleets(connection: sa.Connection, contents: Sequence[Values], bundle: int) -> None:
+    """Insert the fleets of a new bundle."""
+    if contents:
+        connection.execute(sa.insert(tables.fleet), [{**content, "bundle": bundle} for content in contents])

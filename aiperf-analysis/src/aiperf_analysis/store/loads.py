@@ -2,7 +2,6 @@
 
 import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from attrs import frozen
@@ -98,18 +97,14 @@ def _figure(name: str, figure: LoadFigure | None) -> Values:
     return {name: figure.value, f"{name}_low": figure.low, f"{name}_high": figure.high}
 
 
-def insert_loads(
-    connection: sa.Connection, insert: Any, contents: Sequence[LoadContent], bundle: int, created_s: float
-) -> int:
-    """Insert the loads of a bundle that the store does not have, and return their number."""
-    added = 0
-    for one in contents:
-        new = insert(tables.load).values({**one.load, "bundle": bundle}).on_conflict_do_nothing()
-        number = connection.execute(new.returning(tables.load.c.id)).scalar()
-        if number is None:
-            continue
-        added += 1
-        of = {"load": number, "bundle": bundle, "created_s": created_s}
-        if one.points:
-            connection.execute(sa.insert(tables.load_point), [{**values, **of} for values in one.points])
-    return added
+def insert_loads(connection: sa.Connection, contents: Sequence[LoadContent], bundle: int, created_s: float) -> None:
+    """Insert the loads of a new bundle."""
+    for content in contents:
+        new = sa.insert(tables.load).values({**content.load, "bundle": bundle})
+        links = {
+            "load": connection.execute(new.returning(tables.load.c.id)).scalar_one(),
+            "bundle": bundle,
+            "created_s": created_s,
+        }
+        if content.points:
+            connection.execute(sa.insert(tables.load_point), [{**values, **links} for values in content.points])

@@ -1,4 +1,4 @@
-"""The tables of a store, as its newest revision has them. `migrations` makes them, step by step.
+"""The tables of a store. `database.VERSION` changes with them.
 
 Times of day are seconds since 1970 (`created_s`). All figures are in SI units, as in a bundle. Text is compared byte by
 byte on every engine, so that SQLite and PostgreSQL give rows in the same order.
@@ -225,7 +225,7 @@ sketch = _table(
     sa.Column("data", BYTES, nullable=False),
 )
 
-# Since revision 2: the newest result of each target, device, kind of machine and size.
+# The newest result of each target, device, kind of machine and size.
 newest = _table(
     "newest",
     sa.Column("name", TEXT, primary_key=True),  # of the target
@@ -238,7 +238,7 @@ newest = _table(
     rowid=False,
 )
 
-# Since revision 2: bundles whose folder was removed. Their figures stay.
+# Bundles whose folder was removed. Their figures stay.
 tombstone = _table(
     "tombstone",
     sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
@@ -246,7 +246,7 @@ tombstone = _table(
     sa.Column("rule", TEXT, nullable=False),
 )
 
-# Since revision 3: loads on servers, of documents of kind `load`.
+# Loads on servers, of documents of kind `load`.
 load = _table(
     "load",
     sa.Column("id", WHOLE, primary_key=True),
@@ -262,7 +262,7 @@ load = _table(
     sa.UniqueConstraint("bundle", "name", name="load_of_bundle"),
 )
 
-# Since revision 4: fleets, of documents of kind `fleet`. Their bundles have the label `fleet`.
+# Fleets, of documents of kind `fleet`. Their bundles have the label `fleet`.
 fleet = _table(
     "fleet",
     sa.Column("id", WHOLE, primary_key=True),

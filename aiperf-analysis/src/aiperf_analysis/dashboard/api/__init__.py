@@ -23,7 +23,7 @@ ADDED = {
     "type": "object",
     "properties": {
         "id": {"type": "string"},
-        "ending": {"enum": ["added", "known", "moved", "filled"]},
+        "ending": {"enum": ["added", "known", "moved"]},
         "name": {"type": "string"},
     },
     "required": ["id", "ending", "name"],

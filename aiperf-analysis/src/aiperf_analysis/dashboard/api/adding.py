@@ -55,7 +55,7 @@ def _added(source: StoreSource, folder: Path, seal: str, file: IO[bytes], sent: 
                 raise AiperfError(f"the bundle cannot be kept: {error.strerror or error}.") from error
     with opened(source.url) as database:
         outcome = adding.add(database, place)
-    if outcome.ending not in ("added", "known", "moved", "filled"):
+    if outcome.ending not in ("added", "known", "moved"):
         shutil.rmtree(place, ignore_errors=True)
         raise UsageError(f"the bundle was not added: {words(outcome.reason)}")
     source.forget()
