@@ -6,10 +6,10 @@ Three parts for each engine:
 
 - *answers*: a store is filled with generated rows, and each question is asked `--repeats` times after three more that
   warm the caches. The rows are copies of the rows of a bundle with other names, times and figures. They are inserted
-  into the tables directly, not through bundles, which do not exist. All columns, files and sketches are filled, so that
+  into the tables directly, not through bundles, which do not exist. All columns are filled, so that
   the size is that of real results.
 - *adding*: bundles that the core wrote, with `--targets` targets each, are added one after the other: seals are
-  checked, samples are read and sketched.
+  checked, samples included.
 - *kills*: `--writers` processes add the same bundles at once. Again and again one of them is killed (SIGKILL) at a
   random moment of adding and started again. At the end each bundle must be there once with all its rows, and each that
   a process reported must be there before the last pass.
@@ -37,7 +37,8 @@ import numpy as np
 import sqlalchemy as sa
 from attrs import evolve, frozen
 
-from aiperf_analysis.store import adding, listing, reading, tables
+from aiperf_analysis.filters import Filters
+from aiperf_analysis.store import adding, figures, listing, tables
 from aiperf_analysis.store.database import Database, made, opened
 from aiperf_core.measurements import Samples
 from aiperf_core.results import example
@@ -186,11 +187,11 @@ def answers(engine: str, place: str, given: argparse.Namespace, bundles: Sequenc
         )
         print(f"{'engine':10}  {'what':44}  {'found':>32}  {'limit':>10}")
         good = True
-        points = len(reading.series(database, longest))
+        points = len(figures.series(database, longest))
         questions: dict[str, tuple[str, Callable[[], object]]] = {
-            "overview": ("overview", lambda: reading.counts(database)),
-            "series": (f"series of {points} points", lambda: reading.series(database, longest)),
-            "board": ("board of all targets", lambda: reading.board(database)),
+            "overview": ("overview", lambda: figures.counts(database)),
+            "series": (f"series of {points} points", lambda: figures.series(database, longest)),
+            "board": ("board of all targets", lambda: figures.board(database)),
         }
         for name, (what, ask) in questions.items():
             walls, processor = timed(ask, given.repeats)
@@ -198,7 +199,7 @@ def answers(engine: str, place: str, given: argparse.Namespace, bundles: Sequenc
             limit = LIMITS_S[name]
             shown = f"{half * 1e3:.0f} ms, p95 {most * 1e3:.0f} ms, cpu {np.median(processor) * 1e3:.0f} ms"
             good &= told(engine, f"{what}, warm", shown, f"{limit * 1e3:.0f} ms", most <= limit)
-        one, _ = timed(lambda: reading.board(database, "bench.target007", KINDS[0]), given.repeats)
+        one, _ = timed(lambda: figures.board(database, Filters(("bench.target007",), KINDS[0])), given.repeats)
         told(engine, "board of a target, warm", f"p95 {np.quantile(one, 0.95) * 1e3:.0f} ms", "", True)
         good &= told(
             engine, "size of the database", f"{size / 1e9:.2f} GB", f"{LIMIT_BYTES / 1e9:.0f} GB", size <= LIMIT_BYTES
@@ -232,7 +233,9 @@ def fill(database: Database, path: Path, count: int) -> str:
             for kind in KINDS:
                 for row in of.rows:
                     digest = f"{name:03}-{KINDS.index(kind)}-{row['name']}"
-                    values = {**row["series"], "digest": digest, "target": f"bench.target{name:03}", "hardware": kind}
+                    target = f"bench.target{name:03}"
+                    own = {"digest": digest, "target": target, "hardware": kind, "texts": f"{target} {row['name']} {kind}"}
+                    values = {**row["series"], **own}
                     keys[name, kind, row["name"]] = len(keys) + 1
                     connection.execute(sa.insert(tables.series), [{**values, "id": len(keys)}])
     for start in range(0, count, BATCH):
@@ -267,7 +270,6 @@ def insert(database: Database, content: Any, of: Any, keys: dict[Any, int], numb
         counted = {"targets": TARGETS, "rows": TARGETS * ROWS}
         own = {"number": number + 1, "id": seal, "name": name, "created_s": created}
         put(tables.bundle, {**content.bundle, **links, **counted, **own})
-        put(tables.manifest, {**content.manifest, "bundle": number + 1})
         for label in content.labels:
             put(tables.label, {**label, "bundle": number + 1})
         for ceiling in content.ceilings:
@@ -277,15 +279,12 @@ def insert(database: Database, content: Any, of: Any, keys: dict[Any, int], numb
             of_target = {"target": number * TARGETS + place + 1}
             more = {"bundle": number + 1, "name": f"bench.target{target:03}", "hardware": kind, "created_s": created}
             put(tables.target, {**of.target, **more, "id": of_target["target"]})
-            put(tables.document, {**of_target, "data": of.document})
             for finding in of.findings:
                 put(tables.finding, {**finding, **of_target})
             for row, factor in zip(of.rows, 1 + 0.01 * random_.standard_normal(len(of.rows)), strict=True):
                 scaled = {key: value * factor for key, value in row.items() if key.startswith("time_s") and value}
                 links_of_row = {**of_target, "bundle": number + 1, "series": keys[target, kind, row["name"]]}
                 put(tables.row, {**row, **scaled, **links_of_row, "created_s": created})
-            for sketch in of.sketches:
-                put(tables.sketch, {**sketch, **of_target})
     with database.writing() as connection:
         for table, some in values.items():
             connection.execute(sa.insert(table), some)
@@ -436,7 +435,7 @@ def whole(database: Database, bundles: int) -> bool:
     with database.reading() as connection:
         counted = [
             connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
-            for table in (tables.bundle, tables.manifest, tables.target, tables.document, tables.row, tables.sketch)
+            for table in (tables.bundle, tables.target, tables.row)
         ]
         declared = connection.execute(
             sa.select(
@@ -446,7 +445,7 @@ def whole(database: Database, bundles: int) -> bool:
         ).one()
         sound = not database.is_sqlite or connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
     targets, rows = map(int, declared)
-    return sound and counted == [bundles, bundles, targets, targets, rows, rows]
+    return sound and counted == [bundles, targets, rows]
 
 
 PARTS = {"answers": answers, "adding": added, "kills": kills}

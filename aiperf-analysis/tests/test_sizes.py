@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from aiperf_analysis.filters import Filters
 from aiperf_analysis.options import of_files
 from aiperf_analysis.selection import select
 from aiperf_analysis.sizes import Sizes, told_apart
-from aiperf_analysis.sources import source
-from aiperf_analysis.sources.filters import Filters
 from aiperf_analysis.store import adding
 from aiperf_analysis.store.database import opened
 from aiperf_core.plugins import load_plugins
@@ -156,34 +155,33 @@ def test_a_record_of_several_sizes_has_none(folder):
 
 
 @pytest.fixture
-def large(folder, url, monkeypatch):
-    """A client of the same results in a store, as if it were large."""
+def stored(folder, url):
+    """A client of the same results in a store."""
     with opened(url) as database:
         assert {one.ending for one in adding.add_all(database, sorted(folder.iterdir()))} == {"added"}
-    monkeypatch.setattr(source, "LARGE", 1)
     return site["client_of"](url)
 
 
-def test_a_large_store_has_the_same_rows_as_a_folder(large, folder):
+def test_a_store_has_the_same_rows_as_a_folder(stored, folder):
     from aiperf_analysis.dashboard.pages.rows import COLUMNS, FOLDED
 
     rows = site["client_of"](folder).get("/rows").text
-    stored = large.get("/rows").text
+    of_store = stored.get("/rows").text
     heads = [one.title for one in COLUMNS if one.key not in FOLDED]
-    for text in (rows, stored):
+    for text in (rows, of_store):
         left = re.search(r"Without a value in all rows: ([^<]*)", text)
         assert all(f">{head}</th>" in text or (left and head in left[1]) for head in heads)
         assert text.count("batch=8 n=4,096") == text.count("batch=8 n=64") == 4
         assert text.count(">all runs</a>") == 6, "of the rows that are believed"
     led = [
         {one for one in site["links"](text.partition("<tbody>")[2].partition("</tbody>")[0]) if "/run" not in one}
-        for text in (rows, stored)
+        for text in (rows, of_store)
     ]
     assert led[0] == led[1]
     assert len(led[0]) == 14, "8 samples and 6 series"
 
 
-def test_the_overview_of_a_large_store_names_the_size_of_what_is_not_trusted(large):
-    text = large.get("/").text.partition("Not trusted")[2]
+def test_the_overview_of_a_store_names_the_size_of_what_is_not_trusted(stored):
+    text = stored.get("/").text.partition("Not trusted")[2]
     assert "n=64" in text
     assert "n=4,096" in text

@@ -2,7 +2,6 @@
 
 import json
 import runpy
-import shutil
 import zlib
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from attrs import evolve
 from click.testing import CliRunner
 
 from aiperf_analysis.sources.source import FolderSource, StoreSource
-from aiperf_analysis.store import adding, listing, reading, tables
+from aiperf_analysis.store import adding, listing, pruning, reading, tables
 from aiperf_analysis.store.database import opened
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import BundleError
@@ -33,6 +32,13 @@ def add(url, *paths):
         return [one.ending for one in adding.add_all(store, paths)]
 
 
+def pruned(url, *paths):
+    """Remove folders as `aiperf db prune` does."""
+    folders = [pruning.Prunable(Bundle(path).manifest.hashes["manifest.json"], path, 0) for path in paths]
+    with opened(url) as store:
+        assert len(list(pruning.prune(store, folders, "all"))) == len(paths)
+
+
 def run(*arguments):
     return CliRunner().invoke(Shell(PLUGINS), ["db", *map(str, arguments)])
 
@@ -47,7 +53,6 @@ def test_a_fleet_is_a_row(url, tmp_path):
     path = written(tmp_path / "b")
     assert add(url, path, path) == ["added", "known"]
     (found,) = rows(url)
-    assert zlib.decompress(found.pop("data")) == (path / "fleet/nightly.json").read_bytes()
     assert {name: found[name] for name in ("name", "created", "label", "engine", "state", "tasks", "bundles", "slow")} == {
         "name": "nightly", "created": CREATED, "label": "nightly-20261122-100000", "engine": "slurm", "state": "PARTIAL",
         "tasks": 2, "bundles": 1, "slow": '["m2"]',
@@ -100,12 +105,12 @@ def test_parquet_has_fleets(url, tmp_path):
 def test_a_fleet_that_was_changed_in_the_store_is_refused(url, tmp_path):
     path = written(tmp_path / "b")
     add(url, path)
-    shutil.rmtree(path)
+    pruned(url, path)
     (measured,) = reading.select(url).runs
     with opened(url) as store:
         assert reading.document(store, measured, "fleet", "nightly").payload["state"] == "PARTIAL"
         with store.writing() as connection:
-            connection.execute(sa.update(tables.fleet).values(data=zlib.compress(b"{}")))
+            connection.execute(sa.update(tables.file).values(data=zlib.compress(b"{}")))
         with pytest.raises(BundleError, match="was changed after it was added: its file does not agree with the seal"):
             reading.document(store, measured, "fleet", "nightly")
 
@@ -130,7 +135,7 @@ def test_a_fleet_of_a_folder_has_a_page_that_leads_to_its_runs(fleet_and_run):
 def test_a_fleet_of_a_store_has_a_page_that_leads_to_its_runs(url, fleet_and_run):
     runs, seal = fleet_and_run
     assert add(url, *runs.iterdir()) == ["added", "added"]
-    shutil.rmtree(runs)
+    pruned(url, *runs.iterdir())
     leads_to_its_run(StoreSource(url), seal)
 
 

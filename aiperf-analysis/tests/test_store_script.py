@@ -38,7 +38,7 @@ def test_what_is_lost_or_doubled_is_seen(script, tmp_path):
         assert script["examined"](url, reported, bundles) == (3, 0)  # none was added, all were reported
         assert script["examined"](url, reported, bundles) == (0, 0)
         connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-        connection.execute("DELETE FROM sketch WHERE target = 1 AND row = 'wide'")
+        connection.execute("DELETE FROM row WHERE target = 1 AND name = 'wide'")
         connection.commit()
         connection.close()
         assert script["examined"](url, reported, bundles) == (0, 2)

@@ -405,8 +405,11 @@ def without_bundles(folder: Path) -> UsageError:
     )
 
 
-def read_bundle(path: Path) -> Read | LeftOut:
-    """A bundle and its results without samples; why it is left out where it is damaged or was changed."""
+def read_bundle(path: Path, accept: Callable[[str], bool] = lambda _: True) -> Read | LeftOut:
+    """A bundle and its results without samples; why it is left out where it is damaged or was changed.
+
+    accept: whether a target is read.
+    """
     try:
         bundle = Bundle.open(path)
         sealed = check(bundle, None, samples=False)
@@ -414,7 +417,7 @@ def read_bundle(path: Path) -> Read | LeftOut:
             raise SealError(sealed.told())
         manifest = bundle.manifest
         run = Measured(manifest.hashes.get(MANIFEST) or str(path), str(path), manifest, bundle)
-        return Read(run, [bundle.outline(name) for name in bundle.targets])
+        return Read(run, [bundle.outline(name) for name in bundle.targets if accept(name)])
     except BundleError as error:
         return not_read(path.name, error)
 

@@ -56,8 +56,16 @@ def test_a_row_that_is_not_believed_has_no_figure_and_the_reason(verdict):
         assert shown == Figure(value=None, unit=metric.unit, reason=f"{verdict.value}: clocks disagree")
         assert metric.estimate(RESULT, row) is None
     assert METRICS["time_s"].measure(RESULT, row).value == WIDE.time_s.value
-    assert disbelief(evolve(row, reason=None)) == f"{verdict.value}: no reason was recorded"
-    assert disbelief(WIDE) == ""
+    assert disbelief(verdict, None) == f"{verdict.value}: no reason was recorded"
+    assert disbelief(WIDE.verdict, WIDE.reason) == ""
+
+
+@pytest.mark.parametrize("row", [WIDE, evolve(WIDE, memory=None, energy=None, speed_of_light=None)])
+def test_a_stored_figure_is_restored_as_it_was(row):
+    for metric in STORED.values():
+        shown = metric.of(RESULT, row)
+        if shown.value is not None or metric in SUMMARY:
+            assert metric.restored(shown.value, shown.low, shown.high, shown.reason) == shown, metric.key
 
 
 def test_a_figure_that_was_not_measured_says_why():

@@ -107,8 +107,8 @@ def _counted(found: Counter[str]) -> str:
 def list_bundles(limit: int, as_json: bool, url: str) -> None:
     """List the bundles of the store, newest first."""
     from aiperf_analysis.store.database import opened
+    from aiperf_analysis.store.figures import counts
     from aiperf_analysis.store.listing import listed
-    from aiperf_analysis.store.reading import counts
     from aiperf_core.cli.tables import print_table
 
     with opened(url) as database:

@@ -1,11 +1,13 @@
-"""What a handler gets, and what it gives."""
+"""Request and response types of dashboard handlers."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from aiperf_analysis.sources.filters import Filters
+from aiperf_analysis.filters import Filters
+from aiperf_core.errors import UsageError
+from aiperf_core.names import words
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -34,6 +36,11 @@ class Asked:
     def one(self, name: str, default: str = "") -> str:
         """The last text of a name."""
         return next((text for text in reversed(self.query.get(name, ())) if text), default)
+
+    def page_of(self, total: int, length: int) -> tuple[int, int]:
+        """The page that the query asks for, within the pages of a list, and the number of pages. Raises UsageError."""
+        pages = max(1, -(-total // length))
+        return min(max(whole_number("page", self.one("page", "1")), 1), pages), pages
 
     @property
     def analysis(self) -> str:
@@ -78,3 +85,10 @@ class Answer:
     tables: "Sequence[Table]" = ()
     status: int = 200
     headers: Mapping[str, str] = field(factory=dict)
+
+
+def whole_number(name: str, text: str, most: int = 10**6) -> int:
+    """A parameter that is a whole number from 0 to `most`. Raises UsageError."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) <= most):
+        raise UsageError(f"{name} takes a whole number up to {most:,}; got {words(text[:40])!r}.")
+    return int(text)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
-from aiperf_analysis.sources.filters import NAMES
+from aiperf_analysis.filters import NAMES
 
 # What the server itself takes from a query.
 OWN = ("format", "q", "sort", "cursor", "limit", "page")

@@ -13,10 +13,10 @@ import attrs
 from attrs import frozen
 from markupsafe import Markup
 
+from aiperf_analysis.lines import run_id
 from aiperf_analysis.options import CHOICES, HELP, METAVAR, is_local, kind_of
 from aiperf_analysis.render import drawings
 from aiperf_analysis.selection import HISTORY_PICTURE
-from aiperf_analysis.sources.source import run_id
 from aiperf_core.render import layout
 from aiperf_core.report import cell_text
 from aiperf_core.report.result import Drawing, Figure, Origin, Record, Result, Table

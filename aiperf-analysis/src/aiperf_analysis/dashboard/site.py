@@ -12,14 +12,14 @@ from attrs import frozen
 from aiperf_analysis.dashboard.registry import Endpoint, Page, analyses, endpoints, pages
 from aiperf_analysis.dashboard.settings import Settings
 from aiperf_analysis.dashboard.streams import Streams
+from aiperf_analysis.filters import Filters
 from aiperf_analysis.live.tail import live_runs
 from aiperf_analysis.live.watch import Watch
 from aiperf_analysis.options import from_texts, of_files, options_of, value_of
 from aiperf_analysis.sizes import analyzed
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_analysis.sources.errors import NotFoundError
-from aiperf_analysis.sources.filters import Filters
-from aiperf_analysis.sources.source import Source, StoreSource
+from aiperf_analysis.sources.source import Source
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
@@ -27,7 +27,7 @@ from aiperf_core.report.result import Result
 from aiperf_core.targets import nearest
 
 RESULTS = 64  # that are kept
-KEPT = 32  # series with their pictures, lists of a large store, texts of rows
+KEPT = 32  # series with their pictures, lists of runs and of rows
 AT_ONCE = 2  # analyses that compute at once; others wait
 
 Texts = Mapping[str, Sequence[str]]
@@ -135,18 +135,10 @@ class Site:
         """
         if any(one.state == "running" for one in live_runs()):
             return
+        from aiperf_analysis.dashboard.pages import overview
+
         with suppress(AiperfError):
-            if self.large_store is not None:
-                from aiperf_analysis.dashboard.pages import large
-
-                large.warm(self)
-            else:
-                self.result("history", Filters(), {})
-
-    @property
-    def large_store(self) -> StoreSource | None:
-        """The source where it is a store of more than `LARGE` rows, whose lists are made by SQL; else None."""
-        return self.source if isinstance(self.source, StoreSource) and self.source.is_large else None
+            overview.worse_of(self, Filters())
 
     def _computed(self, function: Any, filters: Filters, options: Any) -> "Result | _Failed":
         try:
@@ -171,10 +163,3 @@ def _opened(found: "Result | _Failed") -> Result:
     if isinstance(found, _Failed):
         raise found.error
     return found
-
-
-def whole_number(name: str, text: str, most: int = 10**6) -> int:
-    """A parameter that is a whole number from 0 to `most`. Raises UsageError."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and int(text) <= most):
-        raise UsageError(f"{name} takes a whole number up to {most:,}; got {words(text[:40])!r}.")
-    return int(text)

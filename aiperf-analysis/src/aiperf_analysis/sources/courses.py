@@ -8,10 +8,10 @@ from attrs import frozen
 from aiperf_analysis.selection import Entry, Selection, SeriesKey
 from aiperf_analysis.sizes import text_of
 from aiperf_core.measurements import Estimate
-from aiperf_core.report.metrics import STORED
+from aiperf_core.report.metrics import STORED, SUMMARY
 
 if TYPE_CHECKING:
-    from aiperf_analysis.store.reading import Points
+    from aiperf_analysis.store.figures import Points
 
 
 @frozen(kw_only=True)
@@ -61,7 +61,7 @@ def _of_entries(key: SeriesKey, entries: Sequence[Entry]) -> RunCourse:
 
 
 def of_points(key: SeriesKey, points: "Points") -> RunCourse:
-    """The series as a store has it. Its memory and energy have no interval."""
+    """The series as a store has it, with the metrics of summaries."""
     return RunCourse(
         key=key,
         bundle=points.bundle,
@@ -69,19 +69,5 @@ def of_points(key: SeriesKey, points: "Points") -> RunCourse:
         git=points.git,
         verdict=points.verdict,
         floor=points.floor,
-        figures={
-            "time": _estimates(points.time_s, points.time_s_low, points.time_s_high),
-            "speedup": _estimates(points.speedup, points.speedup_low, points.speedup_high),
-            "memory": _estimates(points.peak_bytes, points.peak_bytes, points.peak_bytes),
-            "energy": _estimates(points.joules, points.joules, points.joules),
-        },
+        figures={one.name: points.figures[one.key] for one in SUMMARY},
     )
-
-
-def _estimates(
-    values: Sequence[float | None], lows: Sequence[float | None], highs: Sequence[float | None]
-) -> list[Estimate | None]:
-    return [
-        None if value is None or low is None or high is None or not value > 0 else Estimate(value, low, high)
-        for value, low, high in zip(values, lows, highs, strict=True)
-    ]

@@ -11,33 +11,38 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from attrs import frozen
 
+from aiperf_analysis import lines
+from aiperf_analysis.filters import Filters
+from aiperf_analysis.lines import Lines, Newest, RowLine, RunLine, run_id
 from aiperf_analysis.selection import Measured, Read, Selection, gathered, read_bundle
 from aiperf_analysis.sources import courses
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_analysis.sources.errors import GoneError, NotFoundError
-from aiperf_analysis.sources.filters import Filters
 from aiperf_core.names import words
 from aiperf_core.report.result import LeftOut
 from aiperf_core.results.filenames import MANIFEST, TARGETS
 from aiperf_core.results.listing import Run, Unreadable, bundles, listed
 from aiperf_core.results.models import Document
 
+if TYPE_CHECKING:
+    from aiperf_analysis.store.database import Database
+
+Answer = TypeVar("Answer")
 _LOG = logging.getLogger("aiperf.dashboard")
 # A folder is looked at again after this time; requests in between see the same.
 LOOK_S = 0.5
 SELECTIONS = 8  # that are kept
-LARGE = 20_000  # rows of a store; of a larger one pages read the newest results, and lists are made by SQL
-MOST_RESULTS = 2_000  # that are read of a large store
+MOST_RESULTS = 5_000  # of a store that are read at once, the newest; lists are made by SQL, and have all
 MOST_POINTS = 200_000  # of a series of a store
 
-_SEAL, _SEAL_BEGIN = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]{8,64}")
+_SEAL_BEGIN = re.compile("[0-9a-f]{8,64}")
 ALL: Sequence[tuple[str | None, str | None]] = ((None, None),)
 
 
@@ -62,8 +67,20 @@ class Source(Protocol):
     def selection(self, filters: Filters = Filters()) -> Selection:  # noqa: B008  # it is frozen
         """The rows that match. Raises GoneError where the source is gone."""
 
+    def rows(self, filters: Filters, words: Sequence[str]) -> Lines[RowLine]:
+        """The rows that match and whose texts contain all words, which are in small letters."""
+
+    def runs(self, filters: Filters) -> Lines[RunLine]:
+        """The runs that match, newest first."""
+
+    def newest(self, filters: Filters, most: int) -> Newest:
+        """The newest results that match; at most `most` rows that are not believed."""
+
     def of_run(self, asked: str) -> Selection:
         """A selection that has the run with this id, or with this begin of an id, if there is one."""
+
+    def rows_without_folder(self, asked: str) -> Sequence[RowLine]:
+        """What is known of the rows of a run with this begin of an id, although its files cannot be read."""
 
     def series(self, digest: str) -> RunCourse | None:
         """The believed runs of the series with this key; None where there is none."""
@@ -77,21 +94,13 @@ def id_of(run: Measured) -> str:
     return run_id(run.id)
 
 
-def run_id(bundle: str) -> str:
-    """The id of a run, from the seal or the path that an `Origin` has."""
-    return bundle if is_seal(bundle) else f"open-{hashlib.sha256(bundle.encode(errors='replace')).hexdigest()[:24]}"
-
-
-def is_seal(text: str) -> bool:
-    """Whether a text is a seal."""
-    return _SEAL.fullmatch(text) is not None
-
-
 def run_of(selection: Selection, asked: str) -> Measured:
     """The run with an id, or with the only id that begins so. Raises NotFoundError."""
     found = [run for run in selection.runs if id_of(run) == asked]
     if not found and len(asked) >= 8:
         found = [run for run in selection.runs if id_of(run).startswith(asked)]
+    if not selection.runs and len(selection.unreadable) == 1:
+        raise NotFoundError(f"{selection.unreadable[0].what}: {selection.unreadable[0].reason}. The runs: /runs")
     if len(found) != 1:
         what = "is the start of several ids" if found else "is the id of no run here"
         raise NotFoundError(f"'{words(asked[:80])}' {what}. The runs: /runs")
@@ -146,10 +155,27 @@ class FolderSource:
             self._selections.move_to_end(key)
             return self._selections[key]
 
+    def rows(self, filters: Filters, words: Sequence[str]) -> Lines[RowLine]:
+        """The rows that match."""
+        return lines.rows_of_selection(self.selection(filters), words)
+
+    def runs(self, filters: Filters) -> Lines[RunLine]:
+        """The runs that match."""
+        return lines.runs_of_selection(self.selection(filters), filters)
+
+    def newest(self, filters: Filters, most: int) -> Newest:
+        """The newest results that match."""
+        return lines.newest_of_selection(self.selection(filters), most)
+
     def of_run(self, asked: str) -> Selection:
         """All rows: a folder is read whole."""
         del asked
         return self.selection()
+
+    def rows_without_folder(self, asked: str) -> Sequence[RowLine]:
+        """None: a folder is all that is known."""
+        del asked
+        return ()
 
     def series(self, digest: str) -> RunCourse | None:
         """The believed runs of the series with this key."""
@@ -244,7 +270,6 @@ class StoreSource:
         self._lock = threading.Lock()
         self._looked = -LOOK_S
         self._state = ""
-        self._rows = 0
         self._selections: OrderedDict[tuple[str, Filters], Selection] = OrderedDict()
 
     @property
@@ -277,7 +302,7 @@ class StoreSource:
                     hardware=filters.hardware,
                     device=filters.device,
                     labels=dict(filters.labels),
-                    most=MOST_RESULTS if self._rows > LARGE else None,
+                    most=MOST_RESULTS,
                 )
                 while len(self._selections) > SELECTIONS:
                     self._selections.popitem(last=False)
@@ -294,37 +319,64 @@ class StoreSource:
             self._look()
         return select(self.url, run=asked)
 
-    @property
-    def is_large(self) -> bool:
-        """Whether pages must not read all results."""
-        with self._lock:
-            self._look()
-            return self._rows > LARGE
+    def rows(self, filters: Filters, words: Sequence[str]) -> Lines[RowLine]:
+        """The rows that match."""
+        from aiperf_analysis.store import figures
+
+        found = self.ask(lambda database: figures.matches(database, filters, words))
+        return Lines(
+            found.rows, lambda start, stop: self.ask(lambda database: figures.rows(database, found, start, stop))
+        )
+
+    def runs(self, filters: Filters) -> Lines[RunLine]:
+        """The runs that match."""
+        from aiperf_analysis.store import figures, listing
+
+        found = self.ask(lambda database: figures.bundles(database, filters))
+        return Lines(
+            len(found),
+            lambda start, stop: self.ask(lambda database: listing.run_lines(database, found[start:stop], filters)),
+        )
+
+    def newest(self, filters: Filters, most: int) -> Newest:
+        """The newest results that match."""
+        from aiperf_analysis.store import summaries
+
+        return self.ask(lambda database: summaries.newest_results(database, filters, most))
+
+    def rows_without_folder(self, asked: str) -> Sequence[RowLine]:
+        """The rows of a run, from the tables."""
+        from aiperf_analysis.store import figures
+
+        if not _SEAL_BEGIN.fullmatch(asked):
+            return ()
+        return self.ask(lambda database: figures.rows_of_bundle(database, asked))
 
     def series(self, digest: str) -> RunCourse | None:
         """The newest believed runs of the series with this key, at most `MOST_POINTS`."""
-        from aiperf_analysis.store import reading
-        from aiperf_analysis.store.database import StoreError, opened
+        from aiperf_analysis.store import figures
 
-        try:
-            with opened(self.url) as database:
-                key = reading.key_of(database, digest)
-                if key is None:
-                    return None
-                return courses.of_points(key, reading.series(database, digest, MOST_POINTS))
-        except StoreError as error:
-            raise GoneError(str(error)) from error
+        def course(database: "Database") -> RunCourse | None:
+            key = figures.key_of(database, digest)
+            return courses.of_points(key, figures.series(database, digest, MOST_POINTS)) if key else None
+
+        return self.ask(course)
 
     def document(self, run: Measured, kind: str, name: str) -> Document:
         """A document of another package in a run, of its folder or of the store. Raises BundleError."""
         from aiperf_analysis.store import reading
-        from aiperf_analysis.store.database import StoreError, opened
 
         if run.bundle is not None:
             return run.bundle.document(kind, name)
+        return self.ask(lambda database: reading.document(database, run, kind, name))
+
+    def ask(self, question: "Callable[[Database], Answer]") -> Answer:
+        """The answer of the store. Raises GoneError where it cannot be read."""
+        from aiperf_analysis.store.database import StoreError, opened
+
         try:
             with opened(self.url) as database:
-                return reading.document(database, run, kind, name)
+                return question(database)
         except StoreError as error:
             raise GoneError(str(error)) from error
 
@@ -334,18 +386,15 @@ class StoreSource:
             self._looked = -LOOK_S
 
     def _look(self) -> str:
-        from aiperf_analysis.store.database import StoreError, opened
-        from aiperf_analysis.store.reading import rows_in, state
+        from aiperf_analysis.store.figures import state
 
         if time.monotonic() - self._looked < LOOK_S:
             return self._state
         try:
-            with opened(self.url) as database:
-                self._state = state(database)
-                self._rows = rows_in(database)
-        except StoreError as error:
+            self._state = self.ask(state)
+        except GoneError:
             self._selections.clear()
-            raise GoneError(str(error)) from error
+            raise
         self._looked = time.monotonic()
         for key in [key for key in self._selections if key[0] != self._state]:
             del self._selections[key]

@@ -13,27 +13,28 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 from attrs import asdict, field, frozen
-from sqlalchemy.dialects import postgresql, sqlite
 
 from aiperf_analysis.selection import Entry, Measured
-from aiperf_analysis.store import fleets, loads, sketches, tables
+from aiperf_analysis.sizes import text_of
+from aiperf_analysis.store import fleets, loads, tables
 from aiperf_analysis.store.database import Database, StoreError
 from aiperf_analysis.store.fleets import insert_fleets
 from aiperf_analysis.store.loads import LoadContent, insert_loads
-from aiperf_analysis.store.values import Values, as_json, check_storable, sealed_bytes
+from aiperf_analysis.store.values import Values, as_json, check_storable
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.measurements import Ceilings
 from aiperf_core.names import words
+from aiperf_core.report.metrics import STORED, SUMMARY, Metric
+from aiperf_core.report.result import Figure
 from aiperf_core.results import jsontext
 from aiperf_core.results.address import find
 from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
-from aiperf_core.results.filenames import MANIFEST, TARGETS, file_name
+from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.listing import Run, bundles
-from aiperf_core.results.models import DISBELIEVED, Manifest, Row, TargetResult
+from aiperf_core.results.models import Manifest
 from aiperf_core.results.seal import seal_of
 from aiperf_core.results.seal_check import SealError, check
 from aiperf_core.stats.expectations import module_hash
-from aiperf_core.stats.observations import blocks as blocks_of
 
 Ending = Literal["added", "known", "moved", "open", "refused"]
 
@@ -117,7 +118,7 @@ class _Content:
     machine: Values = field(factory=dict)
     software: Values = field(factory=dict)
     bundle: Values = field(factory=dict)
-    manifest: Values = field(factory=dict)
+    files: Sequence[Values] = ()
     labels: Sequence[Values] = ()
     ceilings: Sequence[Values] = ()
     targets: Sequence["_Target"] = ()
@@ -130,10 +131,8 @@ class _Target:
     """What a target adds. Rows have the values of their series under `series`."""
 
     target: Values
-    document: bytes
     rows: Sequence[Values]
     findings: Sequence[Values]
-    sketches: Sequence[Values]
 
 
 def _read(path: Path) -> _Content:
@@ -156,19 +155,33 @@ def _read(path: Path) -> _Content:
         machine=_machine(manifest),
         software=_software(manifest),
         bundle=_bundle(run, path, targets),
-        manifest={"data": zlib.compress(data)},
         labels=[{"name": name, "value": value} for name, value in manifest.labels.items()],
         ceilings=[
             {"device": device, "figure": name, "value": value}
             for device, ceilings in manifest.ceilings.items()
             for name, value in _ceilings(ceilings)
         ],
+        files=files_of(bundle),
         targets=targets,
-        loads=loads.contents(run, bundle),
-        fleets=fleets.contents(run, bundle),
+        loads=loads.contents(bundle),
+        fleets=fleets.contents(bundle),
     )
     _check_storable(path, content)
     return content
+
+
+def files_of(bundle: Bundle) -> list[Values]:
+    """The files of a sealed bundle for `tables.file`. Raises SealError where one is not that of the seal."""
+    hashes = bundle.manifest.hashes
+    contents = {MANIFEST: bundle.file_bytes(MANIFEST)}
+    for path in hashes:
+        if path.endswith(".json") and path != MANIFEST:
+            contents[path] = bundle.file_bytes(path)
+            if hashlib.sha256(contents[path]).hexdigest() != hashes[path]:
+                raise SealError(
+                    f"'{words(str(bundle.path / path))}' was changed while it was read. Add the bundle again."
+                )
+    return [{"path": path, "data": zlib.compress(content)} for path, content in contents.items()]
 
 
 def _machine(manifest: Manifest) -> Values:
@@ -232,8 +245,7 @@ def _ceilings(ceilings: Ceilings) -> Iterator[tuple[str, float]]:
 
 
 def _target(run: Measured, bundle: Bundle, name: str) -> _Target:
-    document = sealed_bytes(run, bundle, f"{TARGETS}/{file_name(name)}.json")
-    result = bundle.target(name)
+    result = bundle.outline(name)
     entries = [Entry(run, result, row) for row in result.rows]
     hardware = entries[0].hardware if entries else ""
     problem, created = result.problem, created_s(run.manifest)
@@ -261,7 +273,7 @@ def _target(run: Measured, bundle: Bundle, name: str) -> _Target:
     }
     source = module_hash(run.manifest, name)
     rows = [
-        {**_row(entry.row), "position": position, "created_s": created, "source": source, "series": _series(entry)}
+        {**_row(entry), "position": position, "created_s": created, "source": source, "series": _series(entry)}
         for position, entry in enumerate(entries)
     ]
     findings = [
@@ -269,7 +281,7 @@ def _target(run: Measured, bundle: Bundle, name: str) -> _Target:
         for row in result.rows
         for position, one in enumerate(row.findings)
     ]
-    return _Target(values, zlib.compress(document), rows, findings, list(_sketches(run, result)))
+    return _Target(values, rows, findings)
 
 
 def params_hash(params: str) -> str:
@@ -282,12 +294,22 @@ def _series(entry: Entry) -> Values:
     params = as_json(key.params)
     names = ("target", "implementation", "hardware", "device", "clock", "cache", "precision")
     common = {name: getattr(key, name) for name in names}
-    return {"digest": key.digest, **common, "params": params, "params_hash": params_hash(params)}
+    texts = " ".join((key.target, key.implementation, text_of(dict(key.params)), key.hardware)).lower()
+    return {"digest": key.digest, **common, "params": params, "params_hash": params_hash(params), "texts": texts}
 
 
-def _row(row: Row) -> Values:
+def _row(entry: Entry) -> Values:
     """The values of a row. One that is not believed has no figures, so that no statement can use them."""
-    figures = _figures(row)
+    row = entry.row
+    figures = {metric.key: metric.of(entry.result, row) for metric in STORED.values()}
+    missing = {one.key: figures[one.key].reason for one in SUMMARY if figures[one.key].value is None}
+    own: Values = {
+        "bound": row.speed_of_light.bound if row.speed_of_light else None,
+        "quality_metric": row.quality.metric if row.quality else None,
+        "quality": row.quality.value if row.quality else None,
+        "beside": as_json(row.beside) if row.beside else None,
+        "missing": as_json(missing) if missing else None,
+    }
     return {
         "name": row.name,
         "role": row.role,
@@ -296,37 +318,13 @@ def _row(row: Row) -> Values:
         "reason": row.reason,
         "builds_on": row.builds_on,
         "mechanisms": as_json(row.mechanisms) if row.mechanisms else None,
-        **(dict.fromkeys(figures) if row.verdict in DISBELIEVED else figures),
+        **(own if entry.believed else dict.fromkeys(own)),
+        **{name: value for metric in STORED.values() for name, value in _columns(metric, figures[metric.key])},
     }
 
 
-def _figures(row: Row) -> Values:
-    values: Values = {
-        "bound": row.speed_of_light.bound if row.speed_of_light else None,
-        "light_fraction": row.speed_of_light.fraction if row.speed_of_light else None,
-        "peak_bytes": row.memory.most_bytes if row.memory else None,
-        "joules": row.energy.joules_per_call if row.energy else None,
-        "net_joules": row.energy.net_joules_per_call if row.energy else None,
-        "quality_metric": row.quality.metric if row.quality else None,
-        "quality": row.quality.value if row.quality else None,
-        "beside": as_json(row.beside) if row.beside else None,
-        **{name: getattr(row, name) for name in tables.FIGURES},
-    }
-    for name in tables.ESTIMATES:
-        found = getattr(row, name)
-        values[name] = found.value if found else None
-        values[f"{name}_low"], values[f"{name}_high"] = (found.low, found.high) if found else (None, None)
-    return values
-
-
-def _sketches(run: Measured, result: TargetResult) -> Iterator[Values]:
-    for row in result.rows:
-        if not row.samples.block:
-            continue
-        times = blocks_of(result, row, run.manifest.ceilings.get(result.device)).times
-        if len(times):
-            made = sketches.sketch_of(times)
-            yield {"row": row.name, "samples": made.samples, "data": sketches.to_bytes(made)}
+def _columns(metric: Metric, figure: Figure) -> Iterator[tuple[str, float | None]]:
+    return zip(tables.columns_of([metric]), (figure.value, figure.low, figure.high), strict=False)
 
 
 def _hash(values: Values) -> str:
@@ -351,7 +349,7 @@ def _store(database: Database, content: _Content) -> Ending:
 
     Rows that bundles share are inserted in one order by all writers, so that none waits for another in a circle.
     """
-    insert = sqlite.insert if database.is_sqlite else postgresql.insert
+    insert = database.insert
     with database.writing() as connection:
         for table, values in ((tables.machine, content.machine), (tables.software, content.software)):
             connection.execute(insert(table).values(values).on_conflict_do_nothing())
@@ -361,8 +359,8 @@ def _store(database: Database, content: _Content) -> Ending:
         if number is None:
             return _known(connection, content)
         of = {"bundle": number}
-        connection.execute(sa.insert(tables.manifest), [{**content.manifest, **of}])
-        for table, some in ((tables.label, content.labels), (tables.ceiling, content.ceilings)):
+        files = () if database.is_sqlite else content.files  # a server's other users do not have the folder
+        for table, some in ((tables.label, content.labels), (tables.ceiling, content.ceilings), (tables.file, files)):
             if some:
                 connection.execute(sa.insert(table), [{**values, **of} for values in some])
         if content.targets:
@@ -380,22 +378,13 @@ def _store_targets(connection: sa.Connection, insert: Any, content: _Content, bu
         ).scalars()
     )
     series = _series_ids(connection, insert, [row["series"] for one in content.targets for row in one.rows])
-    documents: list[Values] = []
     rows: list[Values] = []
     findings: list[Values] = []
-    sketched: list[Values] = []
     for number, one in zip(ids, content.targets, strict=True):
         of = {"target": number}
-        documents.append({**of, "data": one.document})
         rows += [{**row, **of, "bundle": bundle, "series": series[row["series"]["digest"]]} for row in one.rows]
         findings += [{**finding, **of} for finding in one.findings]
-        sketched += [{**sketch, **of} for sketch in one.sketches]
-    for table, some in (
-        (tables.document, documents),
-        (tables.row, rows),
-        (tables.finding, findings),
-        (tables.sketch, sketched),
-    ):
+    for table, some in ((tables.row, rows), (tables.finding, findings)):
         if some:
             connection.execute(sa.insert(table), some)
     _renew(connection, insert, content, ids)

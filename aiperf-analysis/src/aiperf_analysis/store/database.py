@@ -16,6 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 
 from aiperf_analysis.store import tables
@@ -53,6 +54,11 @@ class Database:
     def is_sqlite(self) -> bool:
         """Whether it is a file of SQLite rather than a database of PostgreSQL."""
         return self.engine.dialect.name == "sqlite"
+
+    @property
+    def insert(self) -> Callable[[sa.Table], Any]:
+        """`INSERT` of the engine, which can leave out rows that are there."""
+        return sqlite.insert if self.is_sqlite else postgresql.insert
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -170,8 +176,8 @@ def shown(url: str | URL) -> str:
 @contextmanager
 def _connected(text: str) -> Iterator[Database]:
     url = url_of(text)
-    sqlite = url.drivername.startswith("sqlite")
-    if sqlite:
+    is_sqlite = url.drivername.startswith("sqlite")
+    if is_sqlite:
         arguments: dict[str, Any] = {} if "timeout" in url.query else {"timeout": BUSY_S}
     else:
         arguments = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
@@ -181,7 +187,7 @@ def _connected(text: str) -> Iterator[Database]:
         raise UsageError(
             "a store on PostgreSQL needs psycopg, which is not installed: pip install 'aiperf-analysis[postgres]'"
         ) from None
-    if sqlite:
+    if is_sqlite:
         sa.event.listen(engine, "connect", _set_up_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
     else:

@@ -1,25 +1,21 @@
-"""Fleets in a store: how they ended, and their documents byte for byte."""
+"""Fleets in a store: how they ended."""
 
-import zlib
 from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from aiperf_analysis.documents import path_of
 from aiperf_analysis.fleet_documents import KIND, read
-from aiperf_analysis.selection import Measured
 from aiperf_analysis.store import tables
-from aiperf_analysis.store.values import Values, as_json, sealed_bytes
+from aiperf_analysis.store.values import Values, as_json
 from aiperf_core.results.bundle import Bundle
 
 
-def contents(run: Measured, bundle: Bundle) -> list[Values]:
-    """What the fleets of a bundle add. Raises BundleError for one of another format, SealError for a changed one."""
-    return [_content(run, bundle, name) for name in bundle.documents(KIND)]
+def contents(bundle: Bundle) -> list[Values]:
+    """What the fleets of a bundle add. Raises BundleError for one of another format."""
+    return [_content(bundle, name) for name in bundle.documents(KIND)]
 
 
-def _content(run: Measured, bundle: Bundle, name: str) -> Values:
-    data = sealed_bytes(run, bundle, path_of(KIND, name))
+def _content(bundle: Bundle, name: str) -> Values:
     document, fleet = read(bundle, name)
     return {
         "name": name,
@@ -30,7 +26,6 @@ def _content(run: Measured, bundle: Bundle, name: str) -> Values:
         "tasks": len(fleet.tasks),
         "bundles": fleet.bundles,
         "slow": as_json(fleet.slow),
-        "data": zlib.compress(data),
     }
 
 

@@ -1,14 +1,19 @@
 """The bundles of a store in a list."""
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import sqlalchemy as sa
 from attrs import frozen
 
+from aiperf_analysis.filters import Filters
+from aiperf_analysis.lines import RunLine, most_frequent
 from aiperf_analysis.store import tables
 from aiperf_analysis.store.database import Database
-from aiperf_analysis.store.reading import chunks, newest_first
+from aiperf_analysis.store.figures import RowsOf, by_bundle, chunks, newest_first
 from aiperf_core.results.filenames import MANIFEST
+from aiperf_core.results.models import DISBELIEVED, Verdict
 
 
 @frozen
@@ -35,8 +40,11 @@ class Stored:
     folder: str
 
 
-def listed(database: Database, limit: int | None = None, offset: int = 0) -> list[Stored]:
-    """The bundles of a store, newest first; at most `limit`, after the first `offset`."""
+def listed(database: Database, limit: int | None = None, only: Sequence[int] | None = None) -> list[Stored]:
+    """The bundles of a store, newest first; at most `limit`.
+
+    only: the numbers of some bundles; None stands for all.
+    """
     bundle, tombstone, label, target = tables.bundle, tables.tombstone, tables.label, tables.target
     load, point, fleet = tables.load, tables.load_point, tables.fleet
     wanted = sa.select(bundle, tombstone.c.pruned_s).join(
@@ -47,7 +55,8 @@ def listed(database: Database, limit: int | None = None, offset: int = 0) -> lis
     loads: dict[int, dict[str, int]] = {}
     fleets: dict[int, dict[str, str]] = {}
     with database.reading() as connection:
-        found = connection.execute(wanted.order_by(*newest_first()).limit(limit).offset(offset)).all()
+        wanted = wanted if only is None else wanted.where(bundle.c.number.in_(only))
+        found = connection.execute(wanted.order_by(*newest_first()).limit(limit)).all()
         for some in chunks([one.number for one in found]):
             for number, name, value in connection.execute(sa.select(label).where(label.c.bundle.in_(some))):
                 labels.setdefault(number, {})[name] = value
@@ -85,3 +94,34 @@ def listed(database: Database, limit: int | None = None, offset: int = 0) -> lis
 
 def _state(path: str, pruned: bool) -> str:
     return "there" if (Path(path) / MANIFEST).exists() else "pruned" if pruned else "gone"
+
+
+def run_lines(database: Database, bundles: Sequence[int], filters: Filters) -> list[RunLine]:
+    """The bundles with these numbers as lines, with the rows that the filters select."""
+    return [line for some in chunks(bundles) for line in _run_lines(database, some, filters)]
+
+
+def _run_lines(database: Database, bundles: Sequence[int], filters: Filters) -> list[RunLine]:
+    rows_of = by_bundle(database, bundles, filters)
+    return [_run_line(one, rows_of.get(one.id, [])) for one in listed(database, only=bundles)]
+
+
+def _run_line(stored: Stored, rows: Sequence[RowsOf]) -> RunLine:
+    variants, distrusted = Counter[str](), 0
+    for one in rows:
+        variants[one.verdict] += one.rows if one.role == "variant" else 0
+        distrusted += one.rows if Verdict(one.verdict) in DISBELIEVED else 0
+    return RunLine(
+        bundle=stored.id,
+        name=stored.name,
+        created=stored.created,
+        hardware=", ".join(dict.fromkeys(one.hardware for one in rows)),
+        targets=tuple(dict.fromkeys(one.target for one in rows)),
+        rows=sum(one.rows for one in rows),
+        verdicts=most_frequent(variants),
+        distrusted=distrusted,
+        ending="" if stored.complete else "not complete",
+        labels=tuple(sorted(stored.labels.items())),
+        loads=len(stored.loads),
+        fleets=len(stored.fleets),
+    )

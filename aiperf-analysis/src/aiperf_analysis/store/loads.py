@@ -1,16 +1,13 @@
-"""Loads in a store: their points as rows, and their documents byte for byte."""
+"""Loads in a store: their points as rows."""
 
-import zlib
 from collections.abc import Sequence
 
 import sqlalchemy as sa
 from attrs import frozen
 
-from aiperf_analysis.documents import path_of
 from aiperf_analysis.load_documents import KIND, LoadFigure, Point, read
-from aiperf_analysis.selection import Measured
 from aiperf_analysis.store import tables
-from aiperf_analysis.store.values import Values, as_json, sealed_bytes
+from aiperf_analysis.store.values import Values, as_json
 from aiperf_core.results.bundle import Bundle
 
 
@@ -22,13 +19,12 @@ class LoadContent:
     points: Sequence[Values]
 
 
-def contents(run: Measured, bundle: Bundle) -> list[LoadContent]:
-    """What the loads of a bundle add. Raises BundleError for a load of another format, SealError for a changed one."""
-    return [_content(run, bundle, name) for name in bundle.documents(KIND)]
+def contents(bundle: Bundle) -> list[LoadContent]:
+    """What the loads of a bundle add. Raises BundleError for a load of another format."""
+    return [_content(bundle, name) for name in bundle.documents(KIND)]
 
 
-def _content(run: Measured, bundle: Bundle, name: str) -> LoadContent:
-    data = sealed_bytes(run, bundle, path_of(KIND, name))
+def _content(bundle: Bundle, name: str) -> LoadContent:
     document, load = read(bundle, name)
     knee = load.knee
     values = {
@@ -40,7 +36,6 @@ def _content(run: Measured, bundle: Bundle, name: str) -> LoadContent:
         "met": knee.met if knee else None,
         **_figure("capacity_per_s", knee.capacity_per_s if knee else None),
         **_figure("knee_per_s", knee.rate_per_s if knee else None),
-        "data": zlib.compress(data),
     }
     return LoadContent(values, [{"position": place, **_point(one)} for place, one in enumerate(load.points)])
 

@@ -1,4 +1,7 @@
-"""Remove the folders of old bundles. Their figures stay in the store, with a tombstone that says when and why."""
+"""Remove the folders of old bundles.
+
+Their figures stay in the store, as do their files without samples, and a tombstone says when and why.
+"""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -8,7 +11,9 @@ import sqlalchemy as sa
 from attrs import frozen
 
 from aiperf_analysis.store import tables
+from aiperf_analysis.store.adding import files_of
 from aiperf_analysis.store.database import Database
+from aiperf_analysis.store.figures import newest_first
 from aiperf_core.errors import BundleError, ExitCode
 from aiperf_core.names import words
 from aiperf_core.results.bundle import Bundle
@@ -54,8 +59,8 @@ def prunable(database: Database, keep: int) -> list[Prunable | Kept]:
 def _given_up(database: Database, keep: int) -> Sequence[tuple[str, str]]:
     bundle, row = tables.bundle, tables.row
     with database.reading() as connection:
-        newest_first = bundle.c.created_s.desc(), bundle.c.name.desc(), bundle.c.id
-        every = connection.execute(sa.select(bundle.c.number, bundle.c.id, bundle.c.path).order_by(*newest_first)).all()
+        wanted = sa.select(bundle.c.number, bundle.c.id, bundle.c.path).order_by(*newest_first())
+        every = connection.execute(wanted).all()
         there = {number: (seal, path) for number, seal, path in every if (Path(path) / MANIFEST).exists()}
         of: dict[int, list[int]] = {}
         for number, key in connection.execute(sa.select(row.c.bundle, row.c.series)):
@@ -87,17 +92,22 @@ def _looked_at(seal: str, path: Path) -> Prunable | Kept:
 
 
 def prune(database: Database, found: Sequence[Prunable], rule: str) -> Iterator[Prunable]:
-    """Remove folders, each after its tombstone is stored. Yields those that are gone.
+    """Remove folders, each after its tombstone and its files, samples excluded, are stored. Yields those that are gone.
 
     A kill in between leaves a tombstone and a folder, which the next call removes. Raises BundleError for a folder
     that cannot be removed.
     """
+    insert = database.insert
     for one in found:
+        files = files_of(Bundle.open(one.path))
         with database.writing() as connection:
-            number = connection.execute(sa.select(tables.bundle.c.number).where(tables.bundle.c.id == one.id)).scalar()
-            there = sa.select(tables.tombstone.c.bundle).where(tables.tombstone.c.bundle == number)
-            if connection.execute(there).first() is None:
-                values = {"bundle": number, "pruned_s": time.time(), "rule": rule}
-                connection.execute(sa.insert(tables.tombstone).values(values))
+            number = connection.execute(
+                sa.select(tables.bundle.c.number).where(tables.bundle.c.id == one.id)
+            ).scalar_one()
+            tombstone = {"bundle": number, "pruned_s": time.time(), "rule": rule}
+            connection.execute(insert(tables.tombstone).values(tombstone).on_conflict_do_nothing())
+            connection.execute(
+                insert(tables.file).on_conflict_do_nothing(), [{**file, "bundle": number} for file in files]
+            )
         remove(one.path)
         yield one

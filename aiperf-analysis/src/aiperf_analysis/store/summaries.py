@@ -1,4 +1,4 @@
-"""What the dashboard's first pages ask a large store: by SQL alone, without reading results."""
+"""Summaries of the newest results for the dashboard's first page, by SQL alone."""
 
 import json
 from collections.abc import Sequence
@@ -9,27 +9,17 @@ import numpy as np
 import sqlalchemy as sa
 from attrs import frozen
 
+from aiperf_analysis.filters import Filters
 from aiperf_analysis.history.newest import Standing, newest
 from aiperf_analysis.history.noise import logs
+from aiperf_analysis.lines import NO_REASON, Distrusted, Newest, in_order
 from aiperf_analysis.selection import SeriesKey
 from aiperf_analysis.store import tables
 from aiperf_analysis.store.database import Database
-from aiperf_analysis.store.reading import NOT_BELIEVED, key_from
+from aiperf_analysis.store.figures import NOT_BELIEVED, chosen, key_from
 from aiperf_core.measurements import Estimate
 
 RECENT = 24  # newest runs of a series that its newest run is held to
-
-
-@frozen
-class Distrusted:
-    """A row of a newest result that is not believed."""
-
-    bundle: str
-    target: str
-    row: str
-    params: dict[str, float]
-    verdict: str
-    reason: str | None
 
 
 @frozen
@@ -43,43 +33,38 @@ class Worse:
     standing: Standing
 
 
-def targets(database: Database) -> list[str]:
-    """The names of all targets."""
+def newest_results(database: Database, filters: Filters, most: int) -> Newest:
+    """The newest results, with at most `most` rows that are not believed."""
+    newest, row, bundle, target = tables.newest, tables.row, tables.bundle, tables.target
+    joined = newest.join(row, row.c.target == newest.c.target).join(target, target.c.id == newest.c.target)
+    columns = (bundle.c.id, target.c.name, row.c.name.label("row"), target.c.params, row.c.verdict, row.c.reason)
     with database.reading() as connection:
-        return list(connection.execute(sa.select(tables.newest.c.name).distinct().order_by("name")).scalars())
+        conditions = chosen(connection, filters)
+        disbelieved = (row.c.verdict.in_(NOT_BELIEVED), *conditions)
+        few = sa.select(*columns).select_from(joined.join(bundle, bundle.c.number == row.c.bundle)).where(*disbelieved)
+        every = sa.select(sa.func.count()).select_from(joined).where(*disbelieved)
+        names = sa.select(target.c.name).distinct().select_from(joined).where(*conditions).order_by(target.c.name)
+        by_verdict = sa.select(row.c.verdict, sa.func.count().label("rows")).select_from(joined).group_by(row.c.verdict)
+        counts = connection.execute(by_verdict.where(row.c.role == "variant", *conditions)).all()
+        return Newest(
+            verdicts=in_order({one.verdict: one.rows for one in counts}),
+            distrusted=[
+                Distrusted(
+                    bundle=one.id,
+                    target=one.name,
+                    row=one.row,
+                    params=dict(json.loads(one.params)),
+                    verdict=one.verdict,
+                    reason=one.reason or NO_REASON,
+                )
+                for one in connection.execute(few.order_by(target.c.name, row.c.position).limit(most))
+            ],
+            every_distrusted=connection.execute(every).scalar_one(),
+            targets=list(connection.execute(names).scalars()),
+        )
 
 
-def verdicts(database: Database, bundles: Sequence[str]) -> dict[str, list[tuple[str, str, str, int]]]:
-    """Of some bundles, by seal: target, role, verdict and the number of such rows."""
-    bundle, of, row = tables.bundle, tables.target, tables.row
-    by = (bundle.c.id, of.c.name, row.c.role, row.c.verdict)
-    joined = bundle.join(of, of.c.bundle == bundle.c.number).join(row, row.c.target == of.c.id)
-    wanted = sa.select(*by, sa.func.count()).select_from(joined).where(bundle.c.id.in_(bundles)).group_by(*by)
-    found: dict[str, list[tuple[str, str, str, int]]] = {}
-    with database.reading() as connection:
-        for seal, *rest in connection.execute(wanted.order_by(of.c.name)):
-            found.setdefault(seal, []).append((rest[0], rest[1], rest[2], rest[3]))
-    return found
-
-
-def distrusted(database: Database, most: int) -> tuple[list[Distrusted], int]:
-    """The rows of the newest results that are not believed, at most `most`, and the number of all."""
-    of, row, bundle, target = tables.newest, tables.row, tables.bundle, tables.target
-    joined = of.join(row, row.c.target == of.c.target).join(bundle, bundle.c.number == row.c.bundle)
-    chosen = row.c.verdict.in_(NOT_BELIEVED)
-    columns = (bundle.c.id, of.c.name, row.c.name.label("row"), target.c.params, row.c.verdict, row.c.reason)
-    wanted = sa.select(*columns).select_from(joined.join(target, target.c.id == of.c.target))
-    count = sa.select(sa.func.count()).select_from(joined).where(chosen)
-    with database.reading() as connection:
-        found = connection.execute(wanted.where(chosen).order_by(of.c.name, row.c.position).limit(most)).all()
-        few = [
-            Distrusted(one.id, one.name, one.row, dict(json.loads(one.params)), one.verdict, one.reason)
-            for one in found
-        ]
-        return few, connection.execute(count).scalar_one()
-
-
-def worse(database: Database) -> tuple[list[Worse], int]:
+def worse(database: Database, filters: Filters) -> tuple[list[Worse], int]:
     """The series whose newest time is a suspect or a regression against their last runs, and the number of all series.
 
     Only series of the newest results count, with the floor of the newest result.
@@ -92,7 +77,8 @@ def worse(database: Database) -> tuple[list[Worse], int]:
         .where(row.c.role != "control", row.c.verdict.not_in(NOT_BELIEVED))
     )
     with database.reading() as connection:
-        floors: dict[int, float] = {one[0]: one[1] for one in connection.execute(current).all()}
+        chosen_series = connection.execute(current.where(*chosen(connection, filters))).all()
+        floors: dict[int, float] = {one[0]: one[1] for one in chosen_series}
         found = [
             (series, standing, last, number)
             for series, points in _recent(connection, list(floors)).items()

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from aiperf_analysis.load_documents import LATENCIES, PERCENTILES
+from aiperf_core.report.metrics import STORED, SUMMARY, Metric
 
 METADATA = sa.MetaData()
 
@@ -20,18 +21,7 @@ WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 FLAG = sa.Boolean().with_variant(sa.Integer(), "sqlite")
 BYTES = sa.LargeBinary()
 
-# Of a row: the median of an estimate under the name of its field, and the ends of its interval.
-ESTIMATES = ("time_s", "wall_s", "speedup", "step_speedup", "isolated_s")
-# Figures of a row under the names of their fields.
-FIGURES = ("memory_gain", "bytes_per_s", "flop_per_s", "wire_bytes_per_s", "disk_bytes_per_s", "prepare_s")
-# Of a point of a series. They stand in the index, so that a series is read from neighbouring pages.
-POINT = (
-    "verdict",
-    *(f"{name}{end}" for name in ("time_s", "speedup") for end in ("", "_low", "_high")),
-    "memory_gain",
-    "peak_bytes",
-    "joules",
-)
+ENDS = ("", "_low", "_high")  # of an interval
 # Work of a target, as its problem declares it.
 WORK = ("bytes_read", "bytes_written", "flops", "tokens", "wire_bytes")
 # Of a point of a load, under the names of their fields: figures, those with an interval, and percentiles of latencies,
@@ -48,6 +38,9 @@ LOAD_ESTIMATES = ("goodput_per_s", "goodput_share", "user_tokens_per_s")
 LOAD_PERCENTILES = {f"{name}_{share.replace('.', '')}": (name, share) for name in LATENCIES for share in PERCENTILES}
 
 
+HAS_REASON = sa.text("reason IS NOT NULL")
+
+
 def _table(name: str, *items: "sa.Column[object] | sa.Constraint | sa.Index", rowid: bool = True) -> sa.Table:
     return sa.Table(name, METADATA, *items, sqlite_strict=True, sqlite_with_rowid=rowid)
 
@@ -57,7 +50,12 @@ def _figures(names: Iterable[str]) -> list["sa.Column[object]"]:
 
 
 def _estimates(names: Iterable[str]) -> list["sa.Column[object]"]:
-    return _figures(f"{name}{end}" for name in names for end in ("", "_low", "_high"))
+    return _figures(f"{name}{end}" for name in names for end in ENDS)
+
+
+def columns_of(metrics: Iterable[Metric]) -> list[str]:
+    """The columns of metrics in the table `row`: each has its figure, and the ends of its interval if it has one."""
+    return [f"{one.key}{end}" for one in metrics for end in (ENDS if one.has_interval else ENDS[:1])]
 
 
 machine = _table(
@@ -86,7 +84,7 @@ bundle = _table(
     sa.Column("number", WHOLE, primary_key=True),  # within this store
     sa.Column("id", TEXT, nullable=False, unique=True),  # the seal
     sa.Column("name", TEXT, nullable=False),  # of its folder
-    sa.Column("path", TEXT, nullable=False),  # where the folder was when it was added
+    sa.Column("path", TEXT, nullable=False),  # of its folder
     sa.Column("created", TEXT, nullable=False),  # as the manifest has it
     sa.Column("created_s", REAL, nullable=False),
     sa.Column("ingested_s", REAL, nullable=False),
@@ -104,10 +102,12 @@ bundle = _table(
     sa.Index("bundle_by_time", "created_s"),
 )
 
-manifest = _table(
-    "manifest",
+# Of bundles whose folder is not at hand: their files, samples and logs excluded.
+file = _table(
+    "file",
     sa.Column("bundle", WHOLE, sa.ForeignKey("bundle.number"), primary_key=True),
-    sa.Column("data", BYTES, nullable=False),  # the bytes of manifest.json, compressed by zlib
+    sa.Column("path", TEXT, primary_key=True),  # within the bundle
+    sa.Column("data", BYTES, nullable=False),  # its bytes, compressed by zlib
 )
 
 label = _table(
@@ -144,12 +144,6 @@ target = _table(
     sa.UniqueConstraint("bundle", "name", name="target_of_bundle"),
 )
 
-document = _table(
-    "document",
-    sa.Column("target", WHOLE, sa.ForeignKey("target.id"), primary_key=True),
-    sa.Column("data", BYTES, nullable=False),  # the bytes of the target's file, without samples, compressed by zlib
-)
-
 # What rows must have in common to be pooled: a `SeriesKey`.
 series = _table(
     "series",
@@ -164,6 +158,7 @@ series = _table(
     sa.Column("clock", TEXT, nullable=False),
     sa.Column("cache", TEXT, nullable=False),
     sa.Column("precision", TEXT, nullable=False),
+    sa.Column("texts", TEXT, nullable=False),  # in small letters, for searches
     sa.Index("series_by_target", "target", "implementation", "hardware", "device", "params_hash"),
 )
 
@@ -183,17 +178,15 @@ row = _table(
     sa.Column("builds_on", TEXT),
     sa.Column("mechanisms", TEXT),  # JSON; null for none
     sa.Column("source", TEXT),  # SHA-256 of the target's module
-    *_estimates(ESTIMATES),
-    *_figures(FIGURES),
+    *_figures(columns_of(STORED.values())),
+    sa.Column("missing", TEXT),  # JSON: why a believed row lacks figures of summaries; null for none
     sa.Column("bound", TEXT),
-    sa.Column("light_fraction", REAL),
-    sa.Column("peak_bytes", REAL),
-    sa.Column("joules", REAL),  # of a call, gross
-    sa.Column("net_joules", REAL),
     sa.Column("quality_metric", TEXT),
     sa.Column("quality", REAL),
     sa.Column("beside", TEXT),  # JSON: latencies and other figures by name; null for none
-    sa.Index("row_by_series", "series", "created_s", "bundle", *POINT),
+    # The summary stands in the index, so that a series is read from neighbouring pages.
+    sa.Index("row_by_series", "series", "created_s", "bundle", "verdict", *columns_of(SUMMARY)),
+    sa.Index("row_by_reason", "reason", sqlite_where=HAS_REASON, postgresql_where=HAS_REASON),
     rowid=False,
 )
 
@@ -214,15 +207,6 @@ ceiling = _table(
     sa.Column("figure", TEXT, primary_key=True),  # such as `flop_per_s.bf16`
     sa.Column("value", REAL, nullable=False),
     rowid=False,
-)
-
-# 64 quantiles and a course of at most 200 points of the samples of a row; see `sketches`.
-sketch = _table(
-    "sketch",
-    sa.Column("target", WHOLE, sa.ForeignKey("target.id"), primary_key=True),
-    sa.Column("row", TEXT, primary_key=True),
-    sa.Column("samples", WHOLE, nullable=False),  # how many it was made of
-    sa.Column("data", BYTES, nullable=False),
 )
 
 # The newest result of each target, device, kind of machine and size.
@@ -258,7 +242,6 @@ load = _table(
     sa.Column("complete", FLAG, nullable=False),
     sa.Column("met", REAL),  # the share of good requests that the capacity keeps
     *_estimates(("capacity_per_s", "knee_per_s")),
-    sa.Column("data", BYTES, nullable=False),  # the bytes of the document, compressed by zlib
     sa.UniqueConstraint("bundle", "name", name="load_of_bundle"),
 )
 
@@ -275,7 +258,6 @@ fleet = _table(
     sa.Column("tasks", WHOLE, nullable=False),
     sa.Column("bundles", WHOLE, nullable=False),  # of the tasks
     sa.Column("slow", TEXT, nullable=False),  # JSON: the names of the slow machines
-    sa.Column("data", BYTES, nullable=False),  # the bytes of the document, compressed by zlib
     sa.UniqueConstraint("bundle", "name", name="fleet_of_bundle"),
 )
 

@@ -1,14 +1,10 @@
 """From the content of a bundle to values of columns."""
 
-import hashlib
 import json
 from typing import Any
 
-from aiperf_analysis.selection import Measured
 from aiperf_core.errors import BundleError
 from aiperf_core.names import words
-from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.seal_check import SealError
 
 Values = dict[str, Any]
 
@@ -18,18 +14,10 @@ def as_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), default=list)
 
 
-def sealed_bytes(run: Measured, bundle: Bundle, file: str) -> bytes:
-    """The content of a file of a bundle. Raises SealError where it is not that of the seal."""
-    content = bundle.file_bytes(file)
-    if hashlib.sha256(content).hexdigest() != run.manifest.hashes.get(file):
-        raise SealError(f"'{words(str(bundle.path / file))}' was changed while it was read. Add the bundle again.")
-    return content
-
-
 def check_storable(where: str, values: Values) -> None:
     """Refuse values that an engine cannot hold: they come from files of an unknown source. Raises BundleError."""
     for name, value in values.items():
-        problem = _problem(value)
+        problem = problem_of(value)
         if problem:
             raise BundleError(
                 f"'{words(where)}' cannot be stored: {name} {problem}. A run writes no such value; the bundle "
@@ -37,7 +25,8 @@ def check_storable(where: str, values: Values) -> None:
             )
 
 
-def _problem(value: Any) -> str | None:
+def problem_of(value: Any) -> str | None:
+    """Why no engine can hold a value; None where they can."""
     if isinstance(value, str):
         if "\0" in value:
             return "has a NUL character"

@@ -12,8 +12,8 @@ from typing import Literal
 from attrs import frozen
 
 from aiperf_core.measurements import Estimate
-from aiperf_core.report.result import Figure, counted, figure
-from aiperf_core.results.models import DISBELIEVED, Row, TargetResult
+from aiperf_core.report.result import Certainty, Figure, counted, figure
+from aiperf_core.results.models import DISBELIEVED, Row, TargetResult, Verdict
 from aiperf_core.stats.spread import Spread, spread_of
 
 Better = Literal["down", "up"]
@@ -33,6 +33,7 @@ class Metric:
     measure: the figure of a row, believed or not. That of a row that is not believed is evidence, never a result.
     aliases: other names of it in options and files.
     has_interval: whether the figure has one.
+    is_derived: whether it follows from other figures.
     of_samples: whether it is computed from the samples, which an outline of a bundle lacks.
     """
 
@@ -44,12 +45,22 @@ class Metric:
     measure: Callable[[TargetResult, Row], Figure]
     aliases: tuple[str, ...] = ()
     has_interval: bool = False
+    is_derived: bool = False
     of_samples: bool = False
 
     def of(self, result: TargetResult, row: Row) -> Figure:
         """The figure of a row; without a value and with the row's verdict as the reason where it is not believed."""
-        reason = disbelief(row)
+        reason = disbelief(row.verdict, row.reason)
         return Figure(value=None, unit=self.unit, reason=reason) if reason else self.measure(result, row)
+
+    def restored(self, value: float | None, low: float | None, high: float | None, reason: str) -> Figure:
+        """The figure of a believed row whose values were stored; `reason` says why there is no value."""
+        certainty: Certainty = "measured" if self.has_interval else "counted"
+        if value is None:
+            return Figure(value=None, unit=self.unit, certainty=certainty, reason=reason)
+        return Figure(
+            value=value, low=low, high=high, unit=self.unit, certainty="derived" if self.is_derived else certainty
+        )
 
     def estimate(self, result: TargetResult, row: Row) -> Estimate | None:
         """The figure of a row; None where it has no value. One without an interval is its own."""
@@ -65,11 +76,11 @@ class Metric:
         return self.aliases[0] if self.aliases else self.key
 
 
-def disbelief(row: Row) -> str:
-    """Why a row has no figures: its verdict and reason; empty where it is believed."""
-    if row.verdict not in DISBELIEVED:
+def disbelief(verdict: Verdict, reason: str | None) -> str:
+    """Why a row has no figures, from its verdict and its reason; empty where it is believed."""
+    if verdict not in DISBELIEVED:
         return ""
-    return f"{row.verdict.value}: {row.reason or 'no reason was recorded'}"
+    return f"{verdict.value}: {reason or 'no reason was recorded'}"
 
 
 def half_width(estimate: Estimate) -> float:
@@ -154,7 +165,7 @@ def _metric_of_rate(key: str, title: str, unit: str, work: str) -> Metric:
     missing = f"the workload declares no {work}"
     return Metric(
         key=key, title=title, unit=unit, better="up", about=f"Least {work} of the work per second.",
-        has_interval=True, measure=partial(_rate, key, unit, missing),
+        has_interval=True, is_derived=True, measure=partial(_rate, key, unit, missing),
     )  # fmt: skip
 
 
@@ -198,7 +209,7 @@ _METRICS = (
     _metric_of_rate("disk_bytes_per_s", "disk rate", "B/s", "bytes of the disk"),
     Metric(
         key="speed_of_light_fraction", title="SOL", unit="%", better="up", about="Fraction of the speed of light.",
-        aliases=("sol", "speed_of_light"), has_interval=True, measure=_speed_of_light,
+        aliases=("sol", "speed_of_light"), has_interval=True, is_derived=True, measure=_speed_of_light,
     ),
     Metric(
         key="peak_bytes", title="peak memory", unit="B", better="down", about="Peak memory beyond the inputs.",

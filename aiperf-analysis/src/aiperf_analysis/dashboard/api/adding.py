@@ -16,7 +16,8 @@ from typing import IO
 from starlette.concurrency import run_in_threadpool
 
 from aiperf_analysis.dashboard.asked import Answer, Asked
-from aiperf_analysis.sources.source import StoreSource, is_seal
+from aiperf_analysis.lines import is_seal
+from aiperf_analysis.sources.source import StoreSource
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 from aiperf_core.results.incoming import LIMITS, unpack, validate

@@ -4,8 +4,7 @@ from typing import Any
 
 from attrs import frozen
 
-from aiperf_analysis.dashboard.asked import Asked
-from aiperf_analysis.dashboard.site import whole_number
+from aiperf_analysis.dashboard.asked import Asked, whole_number
 from aiperf_core.errors import UsageError
 
 DEFAULT, MOST = 100, 1000

@@ -12,6 +12,7 @@ from aiperf_analysis.dashboard.pages import runs as runs_page
 from aiperf_analysis.dashboard.pages import samples as samples_page
 from aiperf_analysis.dashboard.pages import series as series_page
 from aiperf_analysis.dashboard.pages import steps as steps_page
+from aiperf_analysis.lines import name_of, row_of
 from aiperf_analysis.selection import Entry
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_analysis.sources.source import id_of, run_of
@@ -27,9 +28,9 @@ def analysis(asked: Asked) -> Result:
 
 def rows(asked: Asked) -> Result:
     """The rows that match, a part of them."""
-    found = rows_page.matching(asked)
-    shown = part(asked, len(found))
-    result = rows_page.result(found[shown.start : shown.stop], len(found))
+    lines = rows_page.matching(asked)
+    shown = part(asked, lines.total)
+    result = rows_page.result(lines.part(shown.start, shown.stop), lines.total)
     return evolve(result, details=shown.details)
 
 
@@ -40,10 +41,9 @@ def overview(asked: Asked) -> Result:
 
 def bundles(asked: Asked) -> Result:
     """The runs that match, a part of them, newest first."""
-    selection = asked.site.source.selection(asked.filters)
-    found = runs_page.lines(selection, asked.filters)
-    shown = part(asked, len(found))
-    result = runs_page.result(found[shown.start : shown.stop], selection)
+    lines = runs_page.matching(asked)
+    shown = part(asked, lines.total)
+    result = runs_page.result(lines.part(shown.start, shown.stop), lines)
     return evolve(result, details=shown.details)
 
 
@@ -54,10 +54,10 @@ def bundle(asked: Asked) -> Result:
     own = [one for one in selection.every if one.run is run]
     return Result(
         analysis="bundle",
-        title=runs_page.name_of(run),
+        title=name_of(run),
         summary=[f"{units.plural('row', len(own))} of a run that began at {units.moment(run.created)}."],
         options={"id": id_of(run)},
-        tables=[Table("rows", "Rows", rows_page.COLUMNS, [rows_page.record(one) for one in own])],
+        tables=[Table("rows", "Rows", rows_page.COLUMNS, [rows_page.record(row_of(one)) for one in own])],
         details={"manifest": structure.document(run.manifest)},
     )
 

@@ -6,9 +6,8 @@ from typing import Any
 from attrs import evolve
 
 from aiperf_analysis.dashboard import filters, shown
-from aiperf_analysis.dashboard.asked import Asked, View
+from aiperf_analysis.dashboard.asked import Asked, View, whole_number
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.dashboard.site import whole_number
 from aiperf_analysis.sources.errors import GoneError
 from aiperf_core.errors import AiperfError, UsageError
 

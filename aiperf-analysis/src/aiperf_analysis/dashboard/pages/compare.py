@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.dashboard.pages.runs import name_of
+from aiperf_analysis.lines import name_of
 from aiperf_analysis.selection import Measured, Selection
 from aiperf_analysis.sources.source import id_of, run_of
 from aiperf_core import units

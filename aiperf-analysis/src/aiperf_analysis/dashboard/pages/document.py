@@ -5,7 +5,7 @@ from typing import Any
 
 from aiperf_analysis.dashboard import shown
 from aiperf_analysis.dashboard.asked import Asked, View
-from aiperf_analysis.sources.source import run_id
+from aiperf_analysis.lines import run_id
 from aiperf_core.report.result import Result
 
 MOST_SOURCES, MOST_LEFT_OUT = 200, 500  # that a page lists; the JSON has all

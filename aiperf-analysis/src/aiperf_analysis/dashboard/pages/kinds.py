@@ -9,8 +9,8 @@ from attrs import frozen
 from aiperf_analysis.dashboard import shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.dashboard.pages.runs import name_of
 from aiperf_analysis.documents import sealed_names
+from aiperf_analysis.lines import name_of
 from aiperf_analysis.selection import Measured
 from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_analysis.sources.source import id_of

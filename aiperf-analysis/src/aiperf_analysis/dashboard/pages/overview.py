@@ -5,14 +5,16 @@ from collections.abc import Mapping, Sequence
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import runs
-from aiperf_analysis.dashboard.pages.lines import LAST_RUNS, MOST, Distrusted
-from aiperf_analysis.selection import Entry, Selection
-from aiperf_analysis.sizes import COLUMN, Sizes, told_apart
-from aiperf_analysis.sources.source import id_of
+from aiperf_analysis.dashboard.site import Site
+from aiperf_analysis.filters import Filters
+from aiperf_analysis.lines import Newest
+from aiperf_analysis.selection import Selection
+from aiperf_analysis.sizes import COLUMN, Sizes, text_of, told_apart
+from aiperf_analysis.sources.source import StoreSource
 from aiperf_core import units
 from aiperf_core.errors import AiperfError
-from aiperf_core.report.result import Column, Record, Result, Table
-from aiperf_core.results.models import DISBELIEVED, Verdict
+from aiperf_core.report.result import Column, Figure, Origin, Record, Result, Table, figure
+from aiperf_core.results.models import DISBELIEVED
 
 WORSE = ("REGRESSION", "SUSPECT")
 STEPPED = "WORSE"
@@ -24,32 +26,40 @@ WORSENED = [
     Column("level", "level now", "figure"),
     Column("newest", "newest", "verdict"),
 ]
+NEWEST_WORSE = [
+    Column("series", "series"),
+    Column("class", "kind of machine"),
+    Column("newest", "newest", "verdict"),
+    Column("time", "newest time", "figure"),
+    Column("change", "newest / expected", "figure"),
+    Column("samples", "samples"),
+]
+NOTHING_WORSE = "No series got worse."
+LAST_RUNS = 10
+MOST = 12  # lines of a list; the page behind it has all
 
 
 def page(asked: Asked) -> View:
     """The overview of what the filters select."""
     chosen = asked.filters
-    if asked.site.large_store is not None and not chosen.query:
-        from aiperf_analysis.dashboard.pages import large
-
-        return large.overview(asked)
-    selection = asked.site.source.selection(chosen)
-    latest = selection.latest()
-    worse, told = _worse(asked)
-    several = Sizes.among(latest.every)
-    distrusted = [_distrusted(one, several) for one in latest.every if one.row.verdict in DISBELIEVED]
+    lines, newest = runs.matching(asked), _newest(asked)
+    worse, sentences = worse_of(asked.site, chosen)
+    several = Sizes.of((one.target, one.params) for one in newest.distrusted)
     return View(
         template="overview.html.jinja",
         data={
-            "lines": runs.lines(selection, chosen, LAST_RUNS),
-            "runs": len(selection.runs),
-            "unread": selection.unreadable,
-            "counts": _counts(latest),
+            "lines": lines.part(0, LAST_RUNS),
+            "runs": lines.total,
+            "unread": lines.left_out,
+            "counts": newest.verdicts,
             "worse": worse,
-            "told": told,
-            "distrusted": distrusted[:MOST],
-            "more_distrusted": max(0, len(distrusted) - MOST),
-            "targets": sorted({one.result.target for one in latest.every}),
+            "told": sentences,
+            "distrusted": [
+                (one, several.label(one.target, one.params), shown.address_of(Origin(one.bundle, one.target, one.row)))
+                for one in newest.distrusted
+            ],
+            "every_distrusted": newest.every_distrusted,
+            "targets": newest.targets,
         },
         command=["analyze", *asked.site.source.arguments, *chosen.command],
         api=filters.with_query("/api/v1/overview", chosen.query),
@@ -57,28 +67,71 @@ def page(asked: Asked) -> View:
     )
 
 
-def _counts(latest: Selection) -> list[tuple[str, int]]:
-    """The verdicts of the variants of the newest results, in the order of `Verdict`."""
-    found = [one.row.verdict for one in latest.every if one.row.role == "variant"]
-    return [(verdict.value, found.count(verdict)) for verdict in Verdict if verdict in found]
+def _newest(asked: Asked) -> Newest:
+    return asked.site.kept(("newest", repr(asked.filters)), lambda: asked.site.source.newest(asked.filters, MOST))
 
 
-def _worse(asked: Asked) -> tuple[shown.ShownTable | None, Sequence[str]]:
+def worse_of(site: Site, chosen: Filters) -> tuple[shown.ShownTable | None, Sequence[str]]:
     """The series that got worse, and what the history says; else why there is none.
 
-    A series got worse where its newest runs are worse, or where it is still behind its last step.
+    Of a folder by its whole history: a series got worse where its newest runs are worse, or where it is still behind
+    its last step. Of a store, which may have a million rows, by the last runs of each series.
     """
+    source = site.source
+    if isinstance(source, StoreSource):
+        return site.kept(("worse", repr(chosen)), lambda: _worse_of_store(source, chosen))
     try:
-        result = asked.site.result("history", asked.filters, {})
+        result = site.result("history", chosen, {})
     except AiperfError as error:
         return None, [str(error)]
     steps = _last_steps(result)
     records = [found for one in result.tables[0].records if (found := _worsened(one, steps)) is not None]
     if not records:
-        return None, ["No series got worse.", *result.summary]
-    sized = [COLUMN] if any(one.cells["size"] for one in records) else []
-    columns = [WORSENED[0], *sized, *WORSENED[1:]]
-    return shown.table(Table("worse", "What got worse", columns, records[:MOST])), result.summary
+        return None, [NOTHING_WORSE, *result.summary]
+    return _table(WORSENED, records, any(one.cells["size"] for one in records)), result.summary
+
+
+def _table(columns: Sequence[Column], records: list[Record], sized: bool) -> shown.ShownTable:
+    """A table of series, with their sizes where these differ."""
+    with_sizes = [columns[0], *([COLUMN] if sized else []), *columns[1:]]
+    return shown.table(Table("worse", "What got worse", with_sizes, records[:MOST]))
+
+
+def _worse_of_store(source: StoreSource, chosen: Filters) -> tuple[shown.ShownTable | None, Sequence[str]]:
+    from aiperf_analysis.store import summaries
+
+    worse, series = source.ask(lambda database: summaries.worse(database, chosen))
+    sentence = (
+        f"The newest runs of {series:,} series were held to their last {summaries.RECENT} runs. Older steps are in the "
+        "history of a target."
+    )
+    if not worse:
+        return None, [NOTHING_WORSE, sentence]
+    worse = sorted(worse, key=lambda one: one.standing.change or 1.0, reverse=True)[:MOST]
+    several = Sizes.of((one.key.target, dict(one.key.params)) for one in worse).differing
+    records = [
+        Record(
+            {
+                "series": f"{one.key.target}:{one.key.implementation}",
+                "size": text_of(dict(one.key.params)) or None,
+                "class": one.key.hardware,
+                "newest": one.standing.word,
+                "time": figure(one.newest, "s"),
+                "change": Figure(value=one.standing.change, certainty="derived"),
+                "samples": "of the newest run",
+            }
+        )
+        for one in worse
+    ]
+    table = _table(NEWEST_WORSE, records, bool(several))
+    leads = [
+        {
+            0: ("", f"/series/{shown.quoted(one.digest)}"),
+            len(table.keys) - 1: ("", shown.row_address(one.bundle, one.key.target, one.key.implementation)),
+        }
+        for one in worse
+    ]
+    return shown.linked(table, leads), [sentence]
 
 
 def _worsened(series: Record, steps: Mapping[object, Record]) -> Record | None:
@@ -100,26 +153,14 @@ def _last_steps(result: Result) -> dict[object, Record]:
     return {one.cells["key"]: one for one in steps}
 
 
-def _distrusted(one: Entry, several: Sizes) -> Distrusted:
-    return Distrusted(
-        target=one.result.target,
-        row=one.row.name,
-        size=several.label(one.result.target, one.result.problem.params),
-        verdict=one.row.verdict.value,
-        reason=one.row.reason or "no reason was recorded",
-        href=shown.address_of(one.origin),
-    )
-
-
 def result(asked: Asked) -> Result:
     """The overview as a result: the last runs, the history, and what is not trusted."""
     selection = asked.site.source.selection(asked.filters)
     latest = selection.latest()
-    counts = _counts(latest)
+    lines, counts = runs.matching(asked), _newest(asked).verdicts
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts) or "no variant has run"
-    ids = {id_of(run): run.id for run in selection.runs}
-    tables = [runs.table(runs.lines(selection, asked.filters, LAST_RUNS), ids), _verdicts(counts), _not_trusted(latest)]
-    summary = [f"{units.plural('run', len(selection.runs))}; of the newest results: {told}."]
+    tables = [runs.table(lines.part(0, LAST_RUNS)), _verdicts(counts), _not_trusted(latest)]
+    summary = [f"{units.plural('run', lines.total)}; of the newest results: {told}."]
     try:
         history = asked.site.result("history", asked.filters, {})
         summary += history.summary
@@ -137,7 +178,7 @@ def result(asked: Asked) -> Result:
     return told_apart(found, selection.every)
 
 
-def _verdicts(counts: list[tuple[str, int]]) -> Table:
+def _verdicts(counts: Sequence[tuple[str, int]]) -> Table:
     columns = [Column("verdict", "verdict", "verdict"), Column("rows", "variants", "figure")]
     records = [Record({"verdict": verdict, "rows": count}) for verdict, count in counts]
     return Table("verdicts", "Verdicts of the newest results", columns, records)

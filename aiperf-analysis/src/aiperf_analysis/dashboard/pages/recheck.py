@@ -1,7 +1,7 @@
 """A recheck of a run: its seal, and its figures computed again from its samples. Nothing on disk is changed."""
 
 from aiperf_analysis.dashboard.asked import Asked, View
-from aiperf_analysis.dashboard.pages.runs import name_of
+from aiperf_analysis.lines import name_of
 from aiperf_analysis.sources.source import id_of, run_of
 from aiperf_core.errors import AiperfError
 

@@ -1,20 +1,23 @@
 """A run: what it measured, on which machine, and whether it can be trusted."""
 
 import functools
+from collections.abc import Sequence
 from contextlib import suppress
 
 from aiperf_analysis.dashboard import shown
 from aiperf_analysis.dashboard.asked import Asked, View
+from aiperf_analysis.dashboard.pages import document, rows
 from aiperf_analysis.dashboard.pages.fleets import FLEETS
 from aiperf_analysis.dashboard.pages.kinds import Kept, Kind
 from aiperf_analysis.dashboard.pages.loads import LOADS
-from aiperf_analysis.dashboard.pages.runs import name_of
+from aiperf_analysis.lines import RowLine, name_of
 from aiperf_analysis.selection import Measured, Selection
 from aiperf_analysis.sources.source import id_of, run_of
 from aiperf_core.errors import BundleError
 from aiperf_core.render.report import charts
 from aiperf_core.render.report.charts import Chart
 from aiperf_core.render.report.content import Report, report
+from aiperf_core.report.result import LeftOut, Result, Table
 from aiperf_core.stats.best import best_variant
 
 DRAWN = 12  # targets with pictures
@@ -23,6 +26,9 @@ DRAWN = 12  # targets with pictures
 def page(asked: Asked) -> View:
     """The run with the id of the address."""
     selection = asked.site.source.of_run(asked.path["id"])
+    lines = () if selection.runs else asked.site.source.rows_without_folder(asked.path["id"])
+    if lines:
+        return _without_folder(asked, selection.unreadable, lines)
     run = run_of(selection, asked.path["id"])
     return View(
         template="run.html.jinja",
@@ -40,6 +46,19 @@ def page(asked: Asked) -> View:
         csv=True,
         crumbs=[("Runs", "/runs")],
     )
+
+
+def _without_folder(asked: Asked, unreadable: Sequence[LeftOut], lines: Sequence[RowLine]) -> View:
+    """A run of a store whose files cannot be read: why, and its rows."""
+    result = Result(
+        analysis="bundle",
+        title=unreadable[0].what,
+        summary=[one.reason for one in unreadable],
+        tables=[Table("rows", "Rows", rows.COLUMNS, [rows.record(one) for one in lines])],
+    )
+    tables = [rows.shown_table(one) for one in result.tables]
+    crumbs = [("Runs", "/runs")]
+    return document.view(asked, result, title=result.title, tables=tables, filtered=False, api="", crumbs=crumbs)
 
 
 def _kept(kind: Kind, run: Measured) -> list[Kept]:

@@ -1,83 +1,54 @@
 """All runs, newest first."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from aiperf_analysis.dashboard import filters
 from aiperf_analysis.dashboard.asked import Asked, View
-from aiperf_analysis.dashboard.pages.lines import RunLine
-from aiperf_analysis.documents import sealed_names
-from aiperf_analysis.selection import Entry, Measured, Selection
-from aiperf_analysis.sources.filters import Filters
-from aiperf_analysis.sources.source import id_of
+from aiperf_analysis.lines import Lines, RunLine
 from aiperf_core import units
 from aiperf_core.report.result import Column, Origin, Record, Result, Table
-from aiperf_core.results.models import DISBELIEVED
+
+LIMIT = 200  # runs of a page
 
 
 def page(asked: Asked) -> View:
-    """The runs that match the filters."""
-    chosen = asked.filters
-    if asked.site.large_store is not None and not chosen.query:
-        from aiperf_analysis.dashboard.pages import large
-
-        return large.runs(asked)
-    selection = asked.site.source.selection(chosen)
+    """A page of the runs that match the filters."""
+    lines = matching(asked)
+    at, pages = asked.page_of(lines.total, LIMIT)
+    arguments = asked.site.source.arguments
     return View(
         template="runs.html.jinja",
-        data={"lines": lines(selection, chosen), "unread": selection.unreadable, "page_number": 1, "page_count": 1},
-        command=["results", "list", *asked.site.source.arguments] if not asked.filters.query else [],
-        api=filters.with_query("/api/v1/bundles", chosen.query),
+        data={
+            "lines": lines.part((at - 1) * LIMIT, at * LIMIT),
+            "unread": lines.left_out,
+            "page_number": at,
+            "page_count": pages,
+            "here": filters.with_query("/runs", [*asked.filters.query, ("page", "")]),
+        },
+        command=["db" if "--db" in arguments else "results", "list", *arguments] if not asked.filters.query else [],
+        api=filters.with_query("/api/v1/bundles", asked.filters.query),
         csv=True,
     )
 
 
-def lines(selection: Selection, chosen: Filters, most: int | None = None) -> list[RunLine]:
-    """The runs of a selection as lines of a list. Where rows were selected, runs without any are left out."""
-    entries: dict[int, list[Entry]] = {id(run): [] for run in selection.runs}
-    for one in selection.every:
-        entries[id(one.run)].append(one)
-    kept = [run for run in selection.runs if entries[id(run)] or not chosen.narrows_rows]
-    return [_line(run, entries[id(run)]) for run in kept[:most]]
+def matching(asked: Asked) -> Lines[RunLine]:
+    """The runs that match the filters."""
+    return asked.site.kept(("runs", repr(asked.filters)), lambda: asked.site.source.runs(asked.filters))
 
 
-def _line(run: Measured, entries: list[Entry]) -> RunLine:
-    variants = Counter(one.row.verdict.value for one in entries if one.row.role == "variant")
-    return RunLine(
-        id=id_of(run),
-        name=name_of(run),
-        created=run.created,
-        hardware=", ".join(dict.fromkeys(one.hardware for one in entries)),
-        targets=tuple(dict.fromkeys(one.result.target for one in entries)),
-        rows=len(entries),
-        verdicts=tuple(variants.most_common()),
-        distrusted=sum(one.row.verdict in DISBELIEVED for one in entries),
-        ending="" if run.manifest.complete else "not complete",
-        labels=tuple(sorted(run.manifest.labels.items())),
-        loads=len(sealed_names(run.manifest, "load")),
-        fleets=len(sealed_names(run.manifest, "fleet")),
-    )
-
-
-def name_of(run: Measured) -> str:
-    """The name of the folder of a run."""
-    return run.path.rstrip("/").rpartition("/")[2] or run.path
-
-
-def result(shown: Sequence[RunLine], selection: Selection) -> Result:
+def result(part: Sequence[RunLine], lines: Lines[RunLine]) -> Result:
     """Runs as a result."""
-    ids = {id_of(run): run.id for run in selection.runs}
     return Result(
         analysis="bundles",
-        title=units.plural("run", len(selection.runs)),
-        summary=[f"{len(shown):,} of {units.plural('run', len(selection.runs))} are shown."],
-        tables=[table(shown, ids)],
-        left_out=list(selection.unreadable),
+        title=units.plural("run", lines.total),
+        summary=[f"{len(part):,} of {units.plural('run', lines.total)} are shown."],
+        tables=[table(part)],
+        left_out=list(lines.left_out),
     )
 
 
-def table(shown: Sequence[RunLine], ids: Mapping[str, str]) -> Table:
-    """Runs as a table. `ids` has the seal or the path of each id."""
+def table(lines: Sequence[RunLine]) -> Table:
+    """Runs as a table."""
     columns = [
         Column("run", "run"),
         Column("created", "began"),
@@ -106,8 +77,8 @@ def table(shown: Sequence[RunLine], ids: Mapping[str, str]) -> Table:
                 "labels": ", ".join(f"{name}={value}" for name, value in one.labels) or None,
                 "id": one.id,
             },
-            [Origin(ids[one.id])],
+            [Origin(one.bundle)],
         )
-        for one in shown
+        for one in lines
     ]
     return Table("runs", "Runs", columns, records)

@@ -3,9 +3,8 @@
 import math
 
 from aiperf_analysis.dashboard import filters, shown
-from aiperf_analysis.dashboard.asked import Asked, View
-from aiperf_analysis.dashboard.pages.runs import name_of
-from aiperf_analysis.dashboard.site import whole_number
+from aiperf_analysis.dashboard.asked import Asked, View, whole_number
+from aiperf_analysis.lines import name_of
 from aiperf_analysis.selection import Entry
 from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_analysis.sources.source import id_of, run_of

@@ -12,9 +12,8 @@ from attrs import evolve, frozen
 from markupsafe import Markup
 
 from aiperf_analysis.dashboard import filters, shown
-from aiperf_analysis.dashboard.asked import Asked, View
+from aiperf_analysis.dashboard.asked import Asked, View, whole_number
 from aiperf_analysis.dashboard.pages import steps
-from aiperf_analysis.dashboard.site import whole_number
 from aiperf_analysis.render import drawings
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_core import units

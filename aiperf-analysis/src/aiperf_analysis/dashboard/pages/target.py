@@ -6,6 +6,7 @@ from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.dashboard.pages.rows import COLUMNS, record, shown_table
+from aiperf_analysis.lines import row_of
 from aiperf_analysis.selection import Entry, Selection
 from aiperf_analysis.sizes import Sizes, told_apart
 from aiperf_analysis.sources.errors import NotFoundError
@@ -75,7 +76,9 @@ def _classes(latest: Selection) -> str:
 
 
 def _rows(latest: Selection) -> Table:
-    return Table("rows", "Newest results", COLUMNS, [record(one) for one in latest.every if one.row.role != "control"])
+    return Table(
+        "rows", "Newest results", COLUMNS, [record(row_of(one)) for one in latest.every if one.row.role != "control"]
+    )
 
 
 def _whys(latest: Selection) -> list[Table]:

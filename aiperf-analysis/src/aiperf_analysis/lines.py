@@ -1,0 +1,238 @@
+"""Lists of runs and rows, of which a page or an answer shows a part: the same lines from bundles and from a store."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from attrs import frozen
+
+from aiperf_analysis import sizes
+from aiperf_analysis.documents import sealed_names
+from aiperf_analysis.filters import Filters
+from aiperf_analysis.selection import Entry, Measured, Selection
+from aiperf_core.report.metrics import SUMMARY
+from aiperf_core.report.result import Figure, LeftOut, Origin
+from aiperf_core.results.models import Verdict
+
+Line = TypeVar("Line")
+NO_REASON = "no reason was recorded"
+
+
+@frozen
+class Lines(Generic[Line]):
+    """A list.
+
+    total: the number of its lines.
+    part: the lines from one place to another.
+    left_out: bundles that cannot be read.
+    """
+
+    total: int
+    part: Callable[[int, int], Sequence[Line]]
+    left_out: Sequence[LeftOut] = ()
+
+
+@frozen
+class RowLine:
+    """A row in a list.
+
+    series: the digest of the key of its series.
+    params: the sizes of the workload.
+    figures: of each metric of `SUMMARY`, by its key.
+    """
+
+    bundle: str
+    created: str
+    target: str
+    row: str
+    hardware: str
+    device: str
+    params: Mapping[str, float]
+    goal: str
+    role: str
+    verdict: Verdict
+    reason: str | None
+    series: str
+    figures: Mapping[str, Figure]
+
+    @property
+    def origin(self) -> Origin:
+        """Where its figures come from."""
+        return Origin(self.bundle, self.target, self.row)
+
+
+@frozen(kw_only=True)
+class RunLine:
+    """A run in a list.
+
+    bundle: its seal, or its path where it has none.
+    name: the name of its folder.
+    ending: how it ended: empty where all is well.
+    verdicts: the counts of verdicts of its variants, the most frequent first.
+    distrusted: how many rows are not believed.
+    loads, fleets: how many loads on servers and fleets of machines it holds.
+    """
+
+    bundle: str
+    name: str
+    created: str
+    hardware: str
+    targets: tuple[str, ...]
+    rows: int
+    verdicts: tuple[tuple[str, int], ...]
+    distrusted: int
+    ending: str
+    labels: tuple[tuple[str, str], ...]
+    loads: int
+    fleets: int
+
+    @property
+    def id(self) -> str:
+        """Its id in addresses."""
+        return run_id(self.bundle)
+
+
+def run_id(bundle: str) -> str:
+    """The id of a run, from the seal or the path that an `Origin` has."""
+    return bundle if is_seal(bundle) else f"open-{hashlib.sha256(bundle.encode(errors='replace')).hexdigest()[:24]}"
+
+
+def is_seal(text: str) -> bool:
+    """Whether a text is a seal."""
+    return re.fullmatch("[0-9a-f]{64}", text) is not None
+
+
+@frozen(kw_only=True)
+class Distrusted:
+    """A row of a newest result that is not believed."""
+
+    bundle: str
+    target: str
+    row: str
+    params: Mapping[str, float]
+    verdict: str
+    reason: str
+
+
+@frozen(kw_only=True)
+class Newest:
+    """The newest results of each target, device, kind of machine and size.
+
+    verdicts: the counts of the verdicts of variants, in the order of `Verdict`.
+    distrusted: the first rows that are not believed, of `every_distrusted`.
+    targets: the names of the targets.
+    """
+
+    verdicts: Sequence[tuple[str, int]]
+    distrusted: Sequence[Distrusted]
+    every_distrusted: int
+    targets: Sequence[str]
+
+
+def in_order(verdicts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Counts of verdicts in the order of `Verdict`."""
+    return [(one.value, verdicts[one.value]) for one in Verdict if verdicts.get(one.value)]
+
+
+def most_frequent(verdicts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Counts of verdicts, the most frequent first."""
+    return tuple(sorted(in_order(verdicts), key=lambda one: -one[1]))
+
+
+def name_of(run: Measured) -> str:
+    """The name of the folder of a run."""
+    return run.path.rstrip("/").rpartition("/")[2] or run.path
+
+
+# --- of bundles that were read
+
+
+def row_of(entry: Entry) -> RowLine:
+    """A row of a bundle."""
+    return RowLine(
+        bundle=entry.run.id,
+        created=entry.run.created,
+        target=entry.result.target,
+        row=entry.row.name,
+        hardware=entry.hardware,
+        device=entry.result.device,
+        params=entry.result.problem.params,
+        goal=entry.result.goal,
+        role=entry.row.role,
+        verdict=entry.row.verdict,
+        reason=entry.row.reason,
+        series=entry.key.digest,
+        figures={metric.key: metric.of(entry.result, entry.row) for metric in SUMMARY},
+    )
+
+
+def rows_of_selection(selection: Selection, words: Sequence[str]) -> Lines[RowLine]:
+    """The rows of a selection whose texts contain all words."""
+    entries = [one for one in selection.every if not words or _contains(_text(one), words)]
+    return Lines(len(entries), lambda start, stop: [row_of(one) for one in entries[start:stop]], selection.unreadable)
+
+
+def _contains(text: str, words: Sequence[str]) -> bool:
+    return all(word in text for word in words)
+
+
+def _text(entry: Entry) -> str:
+    row, size = entry.row, sizes.text_of(entry.result.problem.params)
+    texts = (entry.result.target, row.name, size, entry.hardware, row.role, row.verdict.value, row.reason or "")
+    return " ".join(texts).lower()
+
+
+def runs_of_selection(selection: Selection, filters: Filters) -> Lines[RunLine]:
+    """The runs of a selection. Where rows were selected, runs without any are left out."""
+    entries: dict[int, list[Entry]] = {id(run): [] for run in selection.runs}
+    for one in selection.every:
+        entries[id(one.run)].append(one)
+    kept = [run for run in selection.runs if entries[id(run)] or not filters.narrows_rows]
+    return Lines(
+        len(kept),
+        lambda start, stop: [_run_line(run, entries[id(run)]) for run in kept[start:stop]],
+        selection.unreadable,
+    )
+
+
+def _run_line(run: Measured, entries: Sequence[Entry]) -> RunLine:
+    variants = Counter(one.row.verdict.value for one in entries if one.row.role == "variant")
+    return RunLine(
+        bundle=run.id,
+        name=name_of(run),
+        created=run.created,
+        hardware=", ".join(dict.fromkeys(one.hardware for one in entries)),
+        targets=tuple(dict.fromkeys(one.result.target for one in entries)),
+        rows=len(entries),
+        verdicts=most_frequent(variants),
+        distrusted=sum(not one.believed for one in entries),
+        ending="" if run.manifest.complete else "not complete",
+        labels=tuple(sorted(run.manifest.labels.items())),
+        loads=len(sealed_names(run.manifest, "load")),
+        fleets=len(sealed_names(run.manifest, "fleet")),
+    )
+
+
+def newest_of_selection(selection: Selection, most: int) -> Newest:
+    """The newest results of a selection, with at most `most` rows that are not believed."""
+    every = selection.latest().every
+    distrusted = [one for one in every if not one.believed]
+    return Newest(
+        verdicts=in_order(Counter(one.row.verdict.value for one in every if one.row.role == "variant")),
+        distrusted=[_distrusted(one) for one in distrusted[:most]],
+        every_distrusted=len(distrusted),
+        targets=sorted({one.result.target for one in every}),
+    )
+
+
+def _distrusted(entry: Entry) -> Distrusted:
+    return Distrusted(
+        bundle=entry.run.id,
+        target=entry.result.target,
+        row=entry.row.name,
+        params=entry.result.problem.params,
+        verdict=entry.row.verdict.value,
+        reason=entry.row.reason or NO_REASON,
+    )

@@ -1,0 +1,379 @@
+"""Figures of many rows, by SQL from the tables alone: no file of a bundle is read.
+
+Filters select targets by patterns. These are matched with the names that a store has, and go into the statements as
+names.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import accumulate, groupby
+from typing import Any
+
+import sqlalchemy as sa
+from attrs import frozen
+
+from aiperf_analysis.filters import Filters
+from aiperf_analysis.lines import RowLine
+from aiperf_analysis.selection import SeriesKey, fits
+from aiperf_analysis.store import tables
+from aiperf_analysis.store.database import BINARY, Database
+from aiperf_analysis.store.values import problem_of
+from aiperf_core.measurements import Estimate
+from aiperf_core.report.metrics import SUMMARY, Metric, disbelief
+from aiperf_core.report.result import Figure
+from aiperf_core.results.models import DISBELIEVED, Verdict
+
+ROLES = ("baseline", "variant", "yardstick", "control")
+CHUNK = 500  # values in a list of a statement
+PART = 250  # rows of a long answer that are read at a time
+NOT_BELIEVED = [verdict.value for verdict in DISBELIEVED]
+ALL = Filters()
+Conditions = Sequence["sa.ColumnElement[bool]"]
+
+
+def chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Parts of a list for statements, which take a limited number of values."""
+    return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
+
+
+def newest_first() -> "tuple[sa.ColumnElement[Any], ...]":
+    """The order of bundles in listings."""
+    return tables.bundle.c.created_s.desc(), tables.bundle.c.name.desc(), tables.bundle.c.id
+
+
+def chosen(connection: sa.Connection, filters: Filters) -> Conditions:
+    """The conditions on `tables.target` that select what the filters do."""
+    of = tables.target
+    found: list[sa.ColumnElement[bool]] = []
+    if filters.device is not None:
+        found.append(_equals(of.c.device, filters.device))
+    if filters.targets or filters.hardware is not None:
+        pairs = connection.execute(sa.select(tables.newest.c.name, tables.newest.c.hardware).distinct()).all()
+        hardware = filters.hardware if filters.hardware is not None else "*"
+        kept = [one for one in pairs if fits(one.name, filters.targets) and fnmatchcase(one.hardware, hardware)]
+        if len(kept) < len(pairs):
+            found.append(sa.tuple_(of.c.name, of.c.hardware).in_([tuple(one) for one in kept]))
+    return found + [of.c.bundle.in_(_labelled(name, value)) for name, value in filters.labels]
+
+
+def _labelled(name: str, value: str) -> "sa.Select[Any]":
+    """The bundles with a label."""
+    label = tables.label
+    return sa.select(label.c.bundle).where(_equals(label.c.name, name), _equals(label.c.value, value))
+
+
+def _equals(column: "sa.Column[Any]", text: str) -> "sa.ColumnElement[bool]":
+    """Whether a column has this text; no column has one that an engine cannot hold."""
+    return sa.false() if problem_of(text) else column == text
+
+
+@frozen
+class Count:
+    """How many rows of the newest results have this in common. Controls are not counted."""
+
+    hardware: str
+    goal: str
+    role: str
+    verdict: str
+    rows: int
+
+
+@frozen
+class Counts:
+    """The size of a store, and the verdicts of the newest results.
+
+    bundles, targets, rows, points: of the whole store; points are those of loads.
+    newest: by kind of machine, goal, role and verdict, of the newest result of each target, device, kind of machine and
+        size.
+    """
+
+    bundles: int
+    targets: int
+    rows: int
+    points: int
+    newest: list[Count]
+
+
+def state(database: Database) -> str:
+    """A text that changes whenever a bundle is added, moved or pruned."""
+    bundle = tables.bundle
+    wanted = sa.select(sa.func.count(), sa.func.max(bundle.c.number), sa.func.max(bundle.c.ingested_s))
+    with database.reading() as connection:
+        count, last, ingested = connection.execute(wanted.select_from(bundle)).one()
+        pruned = connection.execute(sa.select(sa.func.count()).select_from(tables.tombstone)).scalar()
+    return f"{count}-{last}-{ingested}-{pruned}"
+
+
+def counts(database: Database, filters: Filters = ALL) -> Counts:
+    """Count what is stored. The filters apply to `newest`."""
+    bundle, target, row = tables.bundle, tables.target, tables.row
+    with database.reading() as connection:
+        total = sa.select(sa.func.count(), sa.func.sum(bundle.c.targets), sa.func.sum(bundle.c.rows))
+        bundles, every, rows = connection.execute(total.select_from(bundle)).one()
+        points = connection.execute(sa.select(sa.func.count()).select_from(tables.load_point)).scalar_one()
+        by = (target.c.hardware, target.c.goal, row.c.role, row.c.verdict)
+        wanted = sa.select(*by, sa.func.count()).select_from(_newest()).where(row.c.role != "control")
+        found = connection.execute(wanted.where(*chosen(connection, filters)).group_by(*by).order_by(*by))
+        return Counts(bundles, int(every or 0), int(rows or 0), points, [Count(*one) for one in found])
+
+
+def _newest() -> sa.Join:
+    """The newest results, with their targets and rows."""
+    newest, target, row = tables.newest, tables.target, tables.row
+    return newest.join(target, target.c.id == newest.c.target).join(row, row.c.target == target.c.id)
+
+
+@frozen
+class Points:
+    """The believed rows of a series in the order of time, as columns of one length.
+
+    bundle: the seal of each row's bundle.
+    created: when its run began.
+    git: of the working directory of the run.
+    floor: the smallest relative change that matters, by the newest row; 0 for no rows.
+    figures: of each metric of `SUMMARY`, by its key.
+    """
+
+    bundle: Sequence[str]
+    created: Sequence[str]
+    git: Sequence[str | None]
+    verdict: Sequence[str]
+    floor: float
+    figures: Mapping[str, Sequence[Estimate | None]]
+
+    def __len__(self) -> int:
+        return len(self.bundle)
+
+
+def key_of(database: Database, digest: str) -> SeriesKey | None:
+    """The key of the series with this digest; None where there is none."""
+    of = tables.series
+    with database.reading() as connection:
+        found = connection.execute(sa.select(of).where(_equals(of.c.digest, digest))).one_or_none()
+    return None if found is None else key_from(found)
+
+
+def key_from(found: Any) -> SeriesKey:
+    """The key that a row of the table `series` has."""
+    return SeriesKey(
+        target=found.target,
+        implementation=found.implementation,
+        device=found.device,
+        hardware=found.hardware,
+        params=tuple((name, value) for name, value in json.loads(found.params)),
+        clock=found.clock,
+        cache=found.cache,
+        precision=found.precision,
+    )
+
+
+def series(database: Database, key: SeriesKey | str, limit: int = 10_000) -> Points:
+    """The newest points of a series, at most `limit`. Empty for an unknown key.
+
+    key: of the rows, or its digest.
+    """
+    digest = key if isinstance(key, str) else key.digest
+    bundle, row, of = tables.bundle, tables.row, tables.target
+    number = sa.select(tables.series.c.id).where(tables.series.c.digest == digest).scalar_subquery()
+    # Thousands of rows are read: only columns of the index.
+    names = tables.columns_of(SUMMARY)
+    columns = (bundle.c.id, bundle.c.created, bundle.c.git, row.c.verdict, *(row.c[name] for name in names))
+    believed = (row.c.series == number, row.c.verdict.not_in(NOT_BELIEVED))
+    order = (row.c.created_s.desc(), row.c.bundle.desc())
+    wanted = sa.select(*columns).select_from(row.join(bundle, bundle.c.number == row.c.bundle)).where(*believed)
+    newest = sa.select(of.c.floor).join(row, row.c.target == of.c.id).where(*believed).order_by(*order).limit(1)
+    with database.reading() as connection:
+        lists: list[list[Any]] = [[] for _ in columns]
+        # Part by part: thousands of rows at once would set the garbage collector going.
+        many = wanted.order_by(*order).limit(limit).execution_options(**{BINARY: True})
+        for part in connection.execute(many).partitions(PART):
+            for one, values in zip(lists, zip(*part, strict=True), strict=True):
+                one.extend(values)
+        floor = float(connection.execute(newest).scalar() or 0.0)
+    found = [one[::-1] for one in lists]
+    by_name = dict(zip(names, found[4:], strict=True))
+    figures = {one.key: _estimates([by_name[name] for name in tables.columns_of([one])]) for one in SUMMARY}
+    bundles, created, git, verdict = found[:4]
+    return Points(bundles, created, git, verdict, floor, figures)
+
+
+def _estimates(columns: list[list[float | None]]) -> list[Estimate | None]:
+    """The figures of a metric; one without an interval is its own."""
+    if len(columns) == 1:
+        columns = columns * 3
+    return [
+        None if value is None or low is None or high is None else Estimate(value, low, high)
+        for value, low, high in zip(*columns, strict=True)
+    ]
+
+
+def board(database: Database, filters: Filters = ALL) -> list[RowLine]:
+    """The rows of the newest results, by target, kind of machine and size, in the order of the target's file.
+
+    Rows that are not believed are among them, without figures. Controls are not.
+    """
+    newest, row = tables.newest, tables.row
+    order = (newest.c.name, newest.c.hardware, newest.c.device, newest.c.params_hash, row.c.position)
+    with database.reading() as connection:
+        wanted = _rows(newest.join(tables.target, tables.target.c.id == newest.c.target))
+        wanted = wanted.where(row.c.role != "control", *chosen(connection, filters)).order_by(*order)
+        return [_row_line(one) for one in connection.execute(wanted)]
+
+
+def _rows(targets: "sa.FromClause") -> "sa.Select[Any]":
+    """What a `RowLine` is made of, of these targets."""
+    of, row, bundle, key = tables.target, tables.row, tables.bundle, tables.series
+    return sa.select(
+        of.c.name.label("target"),
+        *(of.c[name] for name in ("hardware", "device", "params", "goal")),
+        bundle.c.id.label("bundle"),
+        bundle.c.created,
+        row.c.name.label("row"),
+        *(row.c[name] for name in ("role", "verdict", "reason", "missing", *tables.columns_of(SUMMARY))),
+        key.c.digest,
+    ).select_from(
+        targets.join(bundle, bundle.c.number == of.c.bundle)
+        .join(row, row.c.target == of.c.id)
+        .join(key, key.c.id == row.c.series)
+    )
+
+
+def _row_line(found: Any) -> RowLine:
+    verdict = Verdict(found.verdict)
+    doubt = disbelief(verdict, found.reason)
+    missing = json.loads(found.missing) if found.missing else {}
+    return RowLine(
+        bundle=found.bundle,
+        created=found.created,
+        target=found.target,
+        row=found.row,
+        hardware=found.hardware,
+        device=found.device,
+        params=dict(json.loads(found.params)),
+        goal=found.goal,
+        role=found.role,
+        verdict=verdict,
+        reason=found.reason,
+        series=found.digest,
+        figures={one.key: _figure(one, found._mapping, doubt, missing.get(one.key, "")) for one in SUMMARY},
+    )
+
+
+def _figure(metric: Metric, values: Mapping[Any, Any], doubt: str, missing: str) -> Figure:
+    if doubt:
+        return Figure(value=None, unit=metric.unit, reason=doubt)
+    value, low, high = (values.get(f"{metric.key}{end}") for end in tables.ENDS)
+    return metric.restored(value, low, high, missing)
+
+
+@frozen
+class Matches:
+    """The rows that match, by their bundles, the newest first.
+
+    bundles: the number of each bundle, with the number of its rows that match.
+    filters, words: what the rows match.
+    """
+
+    bundles: Sequence[tuple[int, int]]
+    filters: Filters
+    words: Sequence[str]
+
+    @property
+    def rows(self) -> int:
+        """The number of all rows."""
+        return sum(count for _, count in self.bundles)
+
+
+def matches(database: Database, filters: Filters = ALL, words: Sequence[str] = ()) -> Matches:
+    """The rows that the filters select and whose texts contain all words, which are in small letters."""
+    of, row, bundle = tables.target, tables.row, tables.bundle
+    with database.reading() as connection:
+        conditions = [*chosen(connection, filters), *_with_words(database, words)]
+        wanted: sa.Select[Any] = sa.select(bundle.c.number, bundle.c.rows)
+        if conditions:
+            joined = bundle.join(of, of.c.bundle == bundle.c.number).join(row, row.c.target == of.c.id)
+            wanted = sa.select(bundle.c.number, sa.func.count()).select_from(joined).where(*conditions)
+            wanted = wanted.group_by(bundle.c.number)
+        found = connection.execute(wanted.order_by(*newest_first())).all()
+        return Matches([(number, count) for number, count in found], filters, words)
+
+
+def rows_of_bundle(database: Database, begin: str) -> list[RowLine]:
+    """The rows of the bundle whose seal begins so; empty for none and for several."""
+    bundle = tables.bundle
+    wanted = sa.select(bundle.c.number, bundle.c.rows).where(bundle.c.id.startswith(begin, autoescape=True)).limit(2)
+    with database.reading() as connection:
+        found = [(number, count) for number, count in connection.execute(wanted)]
+    return rows(database, Matches(found, ALL, ()), 0, found[0][1]) if len(found) == 1 else []
+
+
+def _with_words(database: Database, words: Sequence[str]) -> Conditions:
+    """The conditions on rows that their texts contain all words."""
+    return [sa.false() if problem_of(word) else _with_word(database, word) for word in words]
+
+
+def _with_word(database: Database, word: str) -> "sa.ColumnElement[bool]":
+    """The condition that a text of a row contains a word. Each of its parts finds rows by an index, or is left out."""
+    row, key = tables.row, tables.series
+    place = sa.func.instr if database.is_sqlite else sa.func.strpos
+    series = sa.select(key.c.id).where(place(key.c.texts, word) > 0)
+    reasons = sa.select(row.c.reason).where(row.c.reason.is_not(None), place(sa.func.lower(row.c.reason), word) > 0)
+    parts = [row.c.series.in_(series), row.c.reason.in_(reasons.distinct())]
+    named = {
+        row.c.role: [role for role in ROLES if word in role],
+        row.c.verdict: [verdict.value for verdict in Verdict if word in verdict.value.lower()],
+    }
+    return sa.or_(*parts, *(column.in_(values) for column, values in named.items() if values))
+
+
+def rows(database: Database, found: Matches, start: int, stop: int) -> list[RowLine]:
+    """A part of the rows that match, those of the newest bundles first."""
+    ends = accumulate(count for _, count in found.bundles)
+    spans = [(number, end - count, end) for (number, count), end in zip(found.bundles, ends, strict=True)]
+    within = [(number, first) for number, first, end in spans if first < stop and end > start]
+    of, row = tables.target, tables.row
+    answer: list[RowLine] = []
+    with database.reading() as connection:
+        conditions = [*chosen(connection, found.filters), *_with_words(database, found.words)]
+        for some in chunks(within):
+            wanted = _rows(of).where(of.c.bundle.in_([number for number, _ in some]), *conditions)
+            wanted = wanted.order_by(*newest_first(), of.c.name, row.c.position)
+            part = connection.execute(wanted.offset(max(0, start - some[0][1])).limit(stop - start - len(answer)))
+            answer += [_row_line(one) for one in part]
+    return answer
+
+
+def bundles(database: Database, filters: Filters = ALL) -> list[int]:
+    """The numbers of the bundles that the filters select, newest first; of those with rows where rows are selected."""
+    if filters.narrows_rows:
+        return [number for number, _ in matches(database, filters).bundles]
+    bundle = tables.bundle
+    with database.reading() as connection:
+        wanted = sa.select(bundle.c.number).where(*(bundle.c.number.in_(_labelled(*one)) for one in filters.labels))
+        return list(connection.execute(wanted.order_by(*newest_first())).scalars())
+
+
+@frozen
+class RowsOf:
+    """The rows of a target of a bundle that have a role and a verdict in common."""
+
+    target: str
+    hardware: str
+    role: str
+    verdict: str
+    rows: int
+
+
+def by_bundle(database: Database, bundles: Sequence[int], filters: Filters = ALL) -> dict[str, list[RowsOf]]:
+    """The rows of some bundles that the filters select, by the seal of the bundle.
+
+    bundles: their numbers, a part of a list.
+    """
+    of, row, bundle = tables.target, tables.row, tables.bundle
+    by = (bundle.c.id, of.c.name, of.c.hardware, row.c.role, row.c.verdict)
+    joined = of.join(row, row.c.target == of.c.id).join(bundle, bundle.c.number == of.c.bundle)
+    wanted = sa.select(*by, sa.func.count()).select_from(joined).where(of.c.bundle.in_(bundles)).group_by(*by)
+    with database.reading() as connection:
+        found = connection.execute(wanted.where(*chosen(connection, filters)).order_by(*by)).all()
+    return {seal: [RowsOf(*one[1:]) for one in some] for seal, some in groupby(found, key=lambda one: one.id)}
