@@ -234,7 +234,12 @@ def fill(database: Database, path: Path, count: int) -> str:
                 for row in of.rows:
                     digest = f"{name:03}-{KINDS.index(kind)}-{row['name']}"
                     target = f"bench.target{name:03}"
-                    own = {"digest": digest, "target": target, "hardware": kind, "texts": f"{target} {row['name']} {kind}"}
+                    own = {
+                        "digest": digest,
+                        "target": target,
+                        "hardware": kind,
+                        "texts": f"{target} {row['name']} {kind}",
+                    }
                     values = {**row["series"], **own}
                     keys[name, kind, row["name"]] = len(keys) + 1
                     connection.execute(sa.insert(tables.series), [{**values, "id": len(keys)}])
