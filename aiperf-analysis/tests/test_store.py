@@ -18,10 +18,10 @@ import sqlalchemy as sa
 from attrs import asdict, evolve
 from click.testing import CliRunner
 
-from aiperf_analysis import selection
+from aiperf_analysis import lines, selection
 from aiperf_analysis.filters import Filters
 from aiperf_analysis.options import of_files, options_of
-from aiperf_analysis.store import adding, database, figures, listing, pruning, reading, tables
+from aiperf_analysis.store import adding, database, figures, listing, pruning, reading, summaries, tables
 from aiperf_analysis.store.database import VERSION, StoreError, made, opened
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import AiperfError, UsageError
@@ -348,21 +348,29 @@ def test_a_name_of_no_bundle_adds_nothing(url, runs):
 # --- figures by SQL
 
 
-def test_counts_are_those_of_the_newest_results(filled, templates):
+def as_filters(chosen):
+    labels = tuple(sorted(chosen.get("labels", {}).items()))
+    return Filters(tuple(chosen.get("targets", ())), chosen.get("hardware"), chosen.get("device"), labels)
+
+
+@pytest.mark.parametrize("chosen", FILTERS, ids=str)
+def test_lists_and_summaries_by_sql_are_those_of_the_bundles(filled, templates, chosen):
     add(filled, templates)
-    newest = selection.select([str(templates)]).latest()
-    expected = {}
-    for one in newest.every:
-        if one.row.role != "control":
-            key = (one.hardware, one.result.goal, one.row.role, one.row.verdict.value)
-            expected[key] = expected.get(key, 0) + 1
+    filters, selected = as_filters(chosen), selection.select([str(templates)], **chosen)
     with opened(filled) as store:
-        found = figures.counts(store)
-        assert {(one.hardware, one.goal, one.role, one.verdict): one.rows for one in found.newest} == expected
-        assert (found.bundles, found.targets, found.rows) == (5, 6, 44)
-        some = figures.counts(store, Filters(("ch07.transpose*",), "nvidia-b200-x1"))
-        assert sum(one.rows for one in some.newest) == 8
-        assert figures.counts(store, Filters(("none",))).newest == []
+        newest = summaries.newest_results(store, filters, 100)
+        expected = lines.newest_of_selection(selected, 100)
+        assert evolve(newest, distrusted=[]) == evolve(expected, distrusted=[])
+        assert sorted(newest.distrusted, key=str) == sorted(expected.distrusted, key=str)
+        for words in ((), ("strided",), ("invalid", "ch07"), ("b200", "n=")):
+            found, of_bundles = figures.matches(store, filters, words), lines.rows_of_selection(selected, words)
+            every = of_bundles.part(0, of_bundles.total)
+            assert found.rows == len(every)
+            assert figures.rows(store, found, 0, found.rows) == every
+            assert figures.rows(store, found, 5, 20) == every[5:20]
+        runs = lines.runs_of_selection(selected, filters)
+        assert listing.run_lines(store, figures.bundles(store, filters), filters) == runs.part(0, runs.total)
+        assert figures.counts(store) == figures.Counts(5, 6, 44, 0)
 
 
 def test_the_newest_is_that_by_time_and_not_the_last_added(url, runs):
@@ -402,33 +410,12 @@ def test_a_row_that_is_not_believed_has_no_figures(url, tmp_path):
     rows = [evolve(row, verdict=Verdict.INVALID, reason="a finding", speedup=None) for row in example.rows()[:2]]
     add(url, written(tmp_path / "odd", rows=rows))
     with opened(url) as store:
-        (one, _) = figures.board(store)
+        (one, _) = figures.rows(store, figures.matches(store), 0, 2)
         (key, _) = {entry.key for entry in reading.select(url).every}
         assert len(figures.series(store, key)) == 0
     assert (one.verdict, one.reason) == (Verdict.INVALID, "a finding")
     assert {figure.value for figure in one.figures.values()} == {None}
     assert one.figures["time_s"].reason == "INVALID: a finding"
-
-
-def test_a_board_has_the_rows_of_the_newest_results(filled, templates):
-    add(filled, templates)
-    newest = reading.select(filled).latest()
-    expected = {
-        (one.run.id, one.result.target, one.row.name, one.hardware, one.row.verdict, one.key.digest)
-        for one in newest.every
-        if one.row.role != "control"
-    }
-    with opened(filled) as store:
-        found = figures.board(store)
-        assert {(one.bundle, one.target, one.row, one.hardware, one.verdict, one.series) for one in found} == expected
-        assert len(found) == len(expected)
-        assert found[0].params == {"n": 1 << 28}
-        one = figures.board(store, Filters(("ch07.transpose",), "nvidia-h200-x1"))
-        assert [row.row for row in one] == [row.name for row in example.rows()]
-        assert len(figures.board(store, Filters(("ch07.trans*",)))) == 16
-        assert figures.board(store, Filters(("none",))) == []
-    for one in found:
-        assert (one.figures["time_s"].value is None) == (one.verdict in DISBELIEVED)
 
 
 # --- the command

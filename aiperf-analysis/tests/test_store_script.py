@@ -26,7 +26,7 @@ def test_the_table(script, capsys):
     assert script["main"]() == 0
     told = capsys.readouterr().out
     assert "sqlite: 1000 generated rows, filled in " in told
-    for line in ("overview, warm", "series of 10 points, warm", "board of all targets, warm", "0 lost, 0 wrong"):
+    for line in ("overview, warm", "series of 10 points, warm", "first page of rows, warm", "0 lost, 0 wrong"):
         assert line in told
     assert "MISSED" not in told
 

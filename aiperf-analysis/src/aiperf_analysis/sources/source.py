@@ -114,6 +114,26 @@ class _Kept:
     read: Read | LeftOut
 
 
+class _Selections:
+    """The last selections of the present state of a source."""
+
+    def __init__(self) -> None:
+        self._state = ""
+        self._kept: OrderedDict[Filters, Selection] = OrderedDict()
+
+    def get(self, state: str, filters: Filters, make: Callable[[], Selection]) -> Selection:
+        """The selection of these filters, which is made where it is not kept."""
+        if state != self._state:
+            self._kept.clear()
+            self._state = state
+        if filters not in self._kept:
+            self._kept[filters] = make()
+            while len(self._kept) > SELECTIONS:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(filters)
+        return self._kept[filters]
+
+
 class FolderSource:
     """A folder of bundles, or a bundle. A bundle is read again only when a file of it changed."""
 
@@ -124,7 +144,7 @@ class FolderSource:
         self._kept: dict[Path, _Kept] = {}
         self._order: list[Path] = []
         self._state = ""
-        self._selections: OrderedDict[tuple[str, Filters], Selection] = OrderedDict()
+        self._selections = _Selections()
 
     @property
     def name(self) -> str:
@@ -146,14 +166,8 @@ class FolderSource:
         """The rows that match."""
         with self._lock:
             self._look()
-            key = (self._state, filters)
-            if key not in self._selections:
-                found = [(self._kept[path].read, ALL) for path in self._order]
-                self._selections[key] = _filtered(found, filters)
-                while len(self._selections) > SELECTIONS:
-                    self._selections.popitem(last=False)
-            self._selections.move_to_end(key)
-            return self._selections[key]
+            found = [(self._kept[path].read, ALL) for path in self._order]
+            return self._selections.get(self._state, filters, lambda: _filtered(found, filters))
 
     def rows(self, filters: Filters, words: Sequence[str]) -> Lines[RowLine]:
         """The rows that match."""
@@ -218,8 +232,6 @@ class FolderSource:
         self._looked = time.monotonic()
         text = repr([(str(path), self._kept[path].fingerprint) for path in self._order])
         self._state = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:24]
-        for key in [key for key in self._selections if key[0] != self._state]:
-            del self._selections[key]
 
 
 def _read(path: Path) -> tuple[Run | Unreadable, Read | LeftOut]:
@@ -270,7 +282,7 @@ class StoreSource:
         self._lock = threading.Lock()
         self._looked = -LOOK_S
         self._state = ""
-        self._selections: OrderedDict[tuple[str, Filters], Selection] = OrderedDict()
+        self._selections = _Selections()
 
     @property
     def name(self) -> str:
@@ -293,21 +305,18 @@ class StoreSource:
         """The rows that match."""
         from aiperf_analysis.store.reading import select
 
+        def read() -> Selection:
+            return select(
+                self.url,
+                targets=filters.targets,
+                hardware=filters.hardware,
+                device=filters.device,
+                labels=dict(filters.labels),
+                most=MOST_RESULTS,
+            )
+
         with self._lock:
-            key = (self._look(), filters)
-            if key not in self._selections:
-                self._selections[key] = select(
-                    self.url,
-                    targets=filters.targets,
-                    hardware=filters.hardware,
-                    device=filters.device,
-                    labels=dict(filters.labels),
-                    most=MOST_RESULTS,
-                )
-                while len(self._selections) > SELECTIONS:
-                    self._selections.popitem(last=False)
-            self._selections.move_to_end(key)
-            return self._selections[key]
+            return self._selections.get(self._look(), filters, read)
 
     def of_run(self, asked: str) -> Selection:
         """The rows of the runs whose id begins so; no others are read."""
@@ -390,12 +399,6 @@ class StoreSource:
 
         if time.monotonic() - self._looked < LOOK_S:
             return self._state
-        try:
-            self._state = self.ask(state)
-        except GoneError:
-            self._selections.clear()
-            raise
+        self._state = self.ask(state)
         self._looked = time.monotonic()
-        for key in [key for key in self._selections if key[0] != self._state]:
-            del self._selections[key]
         return self._state

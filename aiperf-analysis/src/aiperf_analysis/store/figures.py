@@ -54,13 +54,32 @@ def chosen(connection: sa.Connection, filters: Filters) -> Conditions:
         kept = [one for one in pairs if fits(one.name, filters.targets) and fnmatchcase(one.hardware, hardware)]
         if len(kept) < len(pairs):
             found.append(sa.tuple_(of.c.name, of.c.hardware).in_([tuple(one) for one in kept]))
-    return found + [of.c.bundle.in_(_labelled(name, value)) for name, value in filters.labels]
+    return found + labelled(of.c.bundle, filters)
 
 
-def _labelled(name: str, value: str) -> "sa.Select[Any]":
-    """The bundles with a label."""
+def labelled(bundle: "sa.Column[Any]", filters: Filters) -> "list[sa.ColumnElement[bool]]":
+    """The conditions that a bundle, by its number, has the labels of the filters."""
     label = tables.label
-    return sa.select(label.c.bundle).where(_equals(label.c.name, name), _equals(label.c.value, value))
+    having = sa.select(label.c.bundle)
+    return [
+        bundle.in_(having.where(_equals(label.c.name, name), _equals(label.c.value, value)))
+        for name, value in filters.labels
+    ]
+
+
+def newest(filters: Filters) -> sa.FromClause:
+    """The newest results, by the column `target`: with labels, those of the bundles that have them."""
+    if not filters.labels:
+        return tables.newest
+    of, bundle = tables.target, tables.bundle
+    place = sa.func.row_number().over(
+        partition_by=(of.c.name, of.c.hardware, of.c.device, of.c.params_hash),
+        order_by=(of.c.created_s.desc(), bundle.c.name.desc()),
+    )
+    with_rows = sa.exists().where(tables.row.c.target == of.c.id)
+    ranked = sa.select(of.c.id.label("target"), place.label("place")).join(bundle, bundle.c.number == of.c.bundle)
+    placed = ranked.where(with_rows, *labelled(of.c.bundle, filters)).subquery()
+    return sa.select(placed.c.target).where(placed.c.place == 1).subquery()
 
 
 def _equals(column: "sa.Column[Any]", text: str) -> "sa.ColumnElement[bool]":
@@ -69,30 +88,13 @@ def _equals(column: "sa.Column[Any]", text: str) -> "sa.ColumnElement[bool]":
 
 
 @frozen
-class Count:
-    """How many rows of the newest results have this in common. Controls are not counted."""
-
-    hardware: str
-    goal: str
-    role: str
-    verdict: str
-    rows: int
-
-
-@frozen
 class Counts:
-    """The size of a store, and the verdicts of the newest results.
-
-    bundles, targets, rows, points: of the whole store; points are those of loads.
-    newest: by kind of machine, goal, role and verdict, of the newest result of each target, device, kind of machine and
-        size.
-    """
+    """The size of a store; `points` are those of loads."""
 
     bundles: int
     targets: int
     rows: int
     points: int
-    newest: list[Count]
 
 
 def state(database: Database) -> str:
@@ -105,23 +107,14 @@ def state(database: Database) -> str:
     return f"{count}-{last}-{ingested}-{pruned}"
 
 
-def counts(database: Database, filters: Filters = ALL) -> Counts:
-    """Count what is stored. The filters apply to `newest`."""
-    bundle, target, row = tables.bundle, tables.target, tables.row
+def counts(database: Database) -> Counts:
+    """Count what is stored."""
+    bundle = tables.bundle
+    total = sa.select(sa.func.count(), sa.func.sum(bundle.c.targets), sa.func.sum(bundle.c.rows)).select_from(bundle)
     with database.reading() as connection:
-        total = sa.select(sa.func.count(), sa.func.sum(bundle.c.targets), sa.func.sum(bundle.c.rows))
-        bundles, every, rows = connection.execute(total.select_from(bundle)).one()
+        bundles, every, rows = connection.execute(total).one()
         points = connection.execute(sa.select(sa.func.count()).select_from(tables.load_point)).scalar_one()
-        by = (target.c.hardware, target.c.goal, row.c.role, row.c.verdict)
-        wanted = sa.select(*by, sa.func.count()).select_from(_newest()).where(row.c.role != "control")
-        found = connection.execute(wanted.where(*chosen(connection, filters)).group_by(*by).order_by(*by))
-        return Counts(bundles, int(every or 0), int(rows or 0), points, [Count(*one) for one in found])
-
-
-def _newest() -> sa.Join:
-    """The newest results, with their targets and rows."""
-    newest, target, row = tables.newest, tables.target, tables.row
-    return newest.join(target, target.c.id == newest.c.target).join(row, row.c.target == target.c.id)
+    return Counts(bundles, int(every or 0), int(rows or 0), points)
 
 
 @frozen
@@ -182,7 +175,7 @@ def series(database: Database, key: SeriesKey | str, limit: int = 10_000) -> Poi
     believed = (row.c.series == number, row.c.verdict.not_in(NOT_BELIEVED))
     order = (row.c.created_s.desc(), row.c.bundle.desc())
     wanted = sa.select(*columns).select_from(row.join(bundle, bundle.c.number == row.c.bundle)).where(*believed)
-    newest = sa.select(of.c.floor).join(row, row.c.target == of.c.id).where(*believed).order_by(*order).limit(1)
+    last = sa.select(of.c.floor).join(row, row.c.target == of.c.id).where(*believed).order_by(*order).limit(1)
     with database.reading() as connection:
         lists: list[list[Any]] = [[] for _ in columns]
         # Part by part: thousands of rows at once would set the garbage collector going.
@@ -190,7 +183,7 @@ def series(database: Database, key: SeriesKey | str, limit: int = 10_000) -> Poi
         for part in connection.execute(many).partitions(PART):
             for one, values in zip(lists, zip(*part, strict=True), strict=True):
                 one.extend(values)
-        floor = float(connection.execute(newest).scalar() or 0.0)
+        floor = float(connection.execute(last).scalar() or 0.0)
     found = [one[::-1] for one in lists]
     by_name = dict(zip(names, found[4:], strict=True))
     figures = {one.key: _estimates([by_name[name] for name in tables.columns_of([one])]) for one in SUMMARY}
@@ -208,21 +201,8 @@ def _estimates(columns: list[list[float | None]]) -> list[Estimate | None]:
     ]
 
 
-def board(database: Database, filters: Filters = ALL) -> list[RowLine]:
-    """The rows of the newest results, by target, kind of machine and size, in the order of the target's file.
-
-    Rows that are not believed are among them, without figures. Controls are not.
-    """
-    newest, row = tables.newest, tables.row
-    order = (newest.c.name, newest.c.hardware, newest.c.device, newest.c.params_hash, row.c.position)
-    with database.reading() as connection:
-        wanted = _rows(newest.join(tables.target, tables.target.c.id == newest.c.target))
-        wanted = wanted.where(row.c.role != "control", *chosen(connection, filters)).order_by(*order)
-        return [_row_line(one) for one in connection.execute(wanted)]
-
-
-def _rows(targets: "sa.FromClause") -> "sa.Select[Any]":
-    """What a `RowLine` is made of, of these targets."""
+def _rows() -> "sa.Select[Any]":
+    """The columns that a `RowLine` is made of."""
     of, row, bundle, key = tables.target, tables.row, tables.bundle, tables.series
     return sa.select(
         of.c.name.label("target"),
@@ -233,7 +213,7 @@ def _rows(targets: "sa.FromClause") -> "sa.Select[Any]":
         *(row.c[name] for name in ("role", "verdict", "reason", "missing", *tables.columns_of(SUMMARY))),
         key.c.digest,
     ).select_from(
-        targets.join(bundle, bundle.c.number == of.c.bundle)
+        of.join(bundle, bundle.c.number == of.c.bundle)
         .join(row, row.c.target == of.c.id)
         .join(key, key.c.id == row.c.series)
     )
@@ -337,7 +317,7 @@ def rows(database: Database, found: Matches, start: int, stop: int) -> list[RowL
     with database.reading() as connection:
         conditions = [*chosen(connection, found.filters), *_with_words(database, found.words)]
         for some in chunks(within):
-            wanted = _rows(of).where(of.c.bundle.in_([number for number, _ in some]), *conditions)
+            wanted = _rows().where(of.c.bundle.in_([number for number, _ in some]), *conditions)
             wanted = wanted.order_by(*newest_first(), of.c.name, row.c.position)
             part = connection.execute(wanted.offset(max(0, start - some[0][1])).limit(stop - start - len(answer)))
             answer += [_row_line(one) for one in part]
@@ -350,7 +330,7 @@ def bundles(database: Database, filters: Filters = ALL) -> list[int]:
         return [number for number, _ in matches(database, filters).bundles]
     bundle = tables.bundle
     with database.reading() as connection:
-        wanted = sa.select(bundle.c.number).where(*(bundle.c.number.in_(_labelled(*one)) for one in filters.labels))
+        wanted = sa.select(bundle.c.number).where(*labelled(bundle.c.number, filters))
         return list(connection.execute(wanted.order_by(*newest_first())).scalars())
 
 

@@ -16,7 +16,8 @@ from aiperf_analysis.lines import NO_REASON, Distrusted, Newest, in_order
 from aiperf_analysis.selection import SeriesKey
 from aiperf_analysis.store import tables
 from aiperf_analysis.store.database import Database
-from aiperf_analysis.store.figures import NOT_BELIEVED, chosen, key_from
+from aiperf_analysis.store.figures import NOT_BELIEVED, chosen, key_from, labelled
+from aiperf_analysis.store.figures import newest as newest_of
 from aiperf_core.measurements import Estimate
 
 RECENT = 24  # newest runs of a series that its newest run is held to
@@ -35,8 +36,8 @@ class Worse:
 
 def newest_results(database: Database, filters: Filters, most: int) -> Newest:
     """The newest results, with at most `most` rows that are not believed."""
-    newest, row, bundle, target = tables.newest, tables.row, tables.bundle, tables.target
-    joined = newest.join(row, row.c.target == newest.c.target).join(target, target.c.id == newest.c.target)
+    of, row, bundle, target = newest_of(filters), tables.row, tables.bundle, tables.target
+    joined = of.join(row, row.c.target == of.c.target).join(target, target.c.id == of.c.target)
     columns = (bundle.c.id, target.c.name, row.c.name.label("row"), target.c.params, row.c.verdict, row.c.reason)
     with database.reading() as connection:
         conditions = chosen(connection, filters)
@@ -69,7 +70,7 @@ def worse(database: Database, filters: Filters) -> tuple[list[Worse], int]:
 
     Only series of the newest results count, with the floor of the newest result.
     """
-    of, row, target = tables.newest, tables.row, tables.target
+    of, row, target = newest_of(filters), tables.row, tables.target
     joined = of.join(row, row.c.target == of.c.target).join(target, target.c.id == of.c.target)
     current = (
         sa.select(row.c.series, target.c.floor)
@@ -81,7 +82,7 @@ def worse(database: Database, filters: Filters) -> tuple[list[Worse], int]:
         floors: dict[int, float] = {one[0]: one[1] for one in chosen_series}
         found = [
             (series, standing, last, number)
-            for series, points in _recent(connection, list(floors)).items()
+            for series, points in _recent(connection, list(floors), filters).items()
             if _may_be_worse(points, floors[series])
             and (standing := _standing(points, floors[series], len(floors))).word in ("SUSPECT", "REGRESSION")
             and standing.worse
@@ -95,7 +96,9 @@ def worse(database: Database, filters: Filters) -> tuple[list[Worse], int]:
     ], len(floors)
 
 
-def _recent(connection: sa.Connection, series: Sequence[int]) -> dict[int, list[tuple[Estimate, int]]]:
+def _recent(
+    connection: sa.Connection, series: Sequence[int], filters: Filters
+) -> dict[int, list[tuple[Estimate, int]]]:
     """The last believed times of each series in the order of time, each with the number of its bundle."""
     row = tables.row
     last = (
@@ -105,6 +108,7 @@ def _recent(connection: sa.Connection, series: Sequence[int]) -> dict[int, list[
             row.c.verdict.not_in(NOT_BELIEVED),
             row.c.time_s > 0,
             row.c.time_s_low > 0,
+            *labelled(row.c.bundle, filters),
         )
         .order_by(row.c.created_s.desc(), row.c.bundle.desc())
         .limit(RECENT)

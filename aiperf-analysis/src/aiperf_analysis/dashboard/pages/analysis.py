@@ -6,7 +6,7 @@ from typing import Any
 from attrs import evolve
 
 from aiperf_analysis.dashboard import filters, shown
-from aiperf_analysis.dashboard.asked import Asked, View, whole_number
+from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.sources.errors import GoneError
 from aiperf_core.errors import AiperfError, UsageError
@@ -53,8 +53,7 @@ def of(asked: Asked, name: str, *, template: str = "analysis.html.jinja", **more
 
 def _page_of(asked: Asked, data: Mapping[str, Any], here: str) -> dict[str, Any]:
     """A page of the lines of the tables; the first has the pictures. `here` is the address without the number."""
-    count = max([1, *(-(-len(one.lines) // LIMIT) for one in data["tables"])])
-    at = min(max(whole_number("page", asked.one("page", "1")), 1), count)
+    at, count = asked.page_of(max((len(one.lines) for one in data["tables"]), default=0), LIMIT)
     tables = [evolve(one, lines=one.lines[(at - 1) * LIMIT : at * LIMIT]) for one in data["tables"]]
     pictures = data["pictures"] if at == 1 else []
     return {"tables": tables, "pictures": pictures, "page_number": at, "page_count": count, "here": here}

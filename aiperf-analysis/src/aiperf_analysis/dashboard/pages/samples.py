@@ -3,7 +3,7 @@
 import math
 
 from aiperf_analysis.dashboard import filters, shown
-from aiperf_analysis.dashboard.asked import Asked, View, whole_number
+from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.lines import name_of
 from aiperf_analysis.selection import Entry
 from aiperf_analysis.sources.errors import NotFoundError
@@ -28,8 +28,7 @@ def page(asked: Asked) -> View:
     drawn, table, pages, at = [], None, 0, 0
     if result is not None and len(row.samples.block):
         drawn = _drawn(result, row)
-        pages = -(-len(row.samples.block) // LIMIT)
-        at = min(max(whole_number("page", asked.one("page", "1")), 1), pages)
+        at, pages = asked.page_of(len(row.samples.block), LIMIT)
         table = samples_table(result, row, (at - 1) * LIMIT, LIMIT)
     where = [("of", shown.in_address(entry.result.target)), ("row", shown.in_address(entry.row.name))]
     return View(
