@@ -58,6 +58,8 @@ class Metric:
         certainty: Certainty = "measured" if self.has_interval else "counted"
         if value is None:
             return Figure(value=None, unit=self.unit, certainty=certainty, reason=reason)
+        if self.unit == "B" and value.is_integer():
+            value = int(value)  # as it was counted
         return Figure(
             value=value, low=low, high=high, unit=self.unit, certainty="derived" if self.is_derived else certainty
         )
