@@ -133,12 +133,12 @@ class Newest:
 
 def in_order(verdicts: Mapping[str, int]) -> list[tuple[str, int]]:
     """Counts of verdicts in the order of `Verdict`."""
-    return [(one.value, verdicts[one.value]) for one in Verdict if verdicts.get(one.value)]
+    return [(verdict.value, verdicts[verdict.value]) for verdict in Verdict if verdicts.get(verdict.value)]
 
 
 def most_frequent(verdicts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """Counts of verdicts, the most frequent first."""
-    return tuple(sorted(in_order(verdicts), key=lambda one: -one[1]))
+    return tuple(sorted(in_order(verdicts), key=lambda pair: -pair[1]))
 
 
 def name_of(run: Measured) -> str:
@@ -170,8 +170,10 @@ def row_of(entry: Entry) -> RowLine:
 
 def rows_of_selection(selection: Selection, words: Sequence[str]) -> Lines[RowLine]:
     """The rows of a selection whose texts contain all words."""
-    entries = [one for one in selection.every if not words or _contains(_text(one), words)]
-    return Lines(len(entries), lambda start, stop: [row_of(one) for one in entries[start:stop]], selection.unreadable)
+    entries = [entry for entry in selection.every if not words or _contains(_text(entry), words)]
+    return Lines(
+        len(entries), lambda start, stop: [row_of(entry) for entry in entries[start:stop]], selection.unreadable
+    )
 
 
 def _contains(text: str, words: Sequence[str]) -> bool:
@@ -187,8 +189,8 @@ def _text(entry: Entry) -> str:
 def runs_of_selection(selection: Selection, filters: Filters) -> Lines[RunLine]:
     """The runs of a selection. Where rows were selected, runs without any are left out."""
     entries: dict[int, list[Entry]] = {id(run): [] for run in selection.runs}
-    for one in selection.every:
-        entries[id(one.run)].append(one)
+    for entry in selection.every:
+        entries[id(entry.run)].append(entry)
     kept = [run for run in selection.runs if entries[id(run)] or not filters.narrows_rows]
     return Lines(
         len(kept),
@@ -198,16 +200,16 @@ def runs_of_selection(selection: Selection, filters: Filters) -> Lines[RunLine]:
 
 
 def _run_line(run: Measured, entries: Sequence[Entry]) -> RunLine:
-    variants = Counter(one.row.verdict.value for one in entries if one.row.role == "variant")
+    variants = Counter(entry.row.verdict.value for entry in entries if entry.row.role == "variant")
     return RunLine(
         bundle=run.id,
         name=name_of(run),
         created=run.created,
-        hardware=", ".join(dict.fromkeys(one.hardware for one in entries)),
-        targets=tuple(dict.fromkeys(one.result.target for one in entries)),
+        hardware=", ".join(dict.fromkeys(entry.hardware for entry in entries)),
+        targets=tuple(dict.fromkeys(entry.result.target for entry in entries)),
         rows=len(entries),
         verdicts=most_frequent(variants),
-        distrusted=sum(not one.believed for one in entries),
+        distrusted=sum(not entry.believed for entry in entries),
         ending="" if run.manifest.complete else "not complete",
         labels=tuple(sorted(run.manifest.labels.items())),
         loads=len(sealed_names(run.manifest, "load")),
@@ -218,12 +220,12 @@ def _run_line(run: Measured, entries: Sequence[Entry]) -> RunLine:
 def newest_of_selection(selection: Selection, most: int) -> Newest:
     """The newest results of a selection, with at most `most` rows that are not believed."""
     every = selection.latest().every
-    distrusted = [one for one in every if not one.believed]
+    distrusted = [entry for entry in every if not entry.believed]
     return Newest(
-        verdicts=in_order(Counter(one.row.verdict.value for one in every if one.row.role == "variant")),
-        distrusted=[_distrusted(one) for one in distrusted[:most]],
+        verdicts=in_order(Counter(entry.row.verdict.value for entry in every if entry.row.role == "variant")),
+        distrusted=[_distrusted(entry) for entry in distrusted[:most]],
         every_distrusted=len(distrusted),
-        targets=sorted({one.result.target for one in every}),
+        targets=sorted({entry.result.target for entry in every}),
     )
 
 

@@ -45,16 +45,16 @@ def newest_first() -> "tuple[sa.ColumnElement[Any], ...]":
 def chosen(connection: sa.Connection, filters: Filters) -> Conditions:
     """The conditions on `tables.target` that select what the filters do."""
     of = tables.target
-    found: list[sa.ColumnElement[bool]] = []
+    conditions: list[sa.ColumnElement[bool]] = []
     if filters.device is not None:
-        found.append(_equals(of.c.device, filters.device))
+        conditions.append(_equals(of.c.device, filters.device))
     if filters.targets or filters.hardware is not None:
         pairs = connection.execute(sa.select(tables.newest.c.name, tables.newest.c.hardware).distinct()).all()
         hardware = filters.hardware if filters.hardware is not None else "*"
-        kept = [one for one in pairs if fits(one.name, filters.targets) and fnmatchcase(one.hardware, hardware)]
+        kept = [pair for pair in pairs if fits(pair.name, filters.targets) and fnmatchcase(pair.hardware, hardware)]
         if len(kept) < len(pairs):
-            found.append(sa.tuple_(of.c.name, of.c.hardware).in_([tuple(one) for one in kept]))
-    return found + labelled(of.c.bundle, filters)
+            conditions.append(sa.tuple_(of.c.name, of.c.hardware).in_([tuple(pair) for pair in kept]))
+    return conditions + labelled(of.c.bundle, filters)
 
 
 def labelled(bundle: "sa.Column[Any]", filters: Filters) -> "list[sa.ColumnElement[bool]]":
@@ -143,21 +143,21 @@ def key_of(database: Database, digest: str) -> SeriesKey | None:
     """The key of the series with this digest; None where there is none."""
     of = tables.series
     with database.reading() as connection:
-        found = connection.execute(sa.select(of).where(_equals(of.c.digest, digest))).one_or_none()
-    return None if found is None else key_from(found)
+        stored = connection.execute(sa.select(of).where(_equals(of.c.digest, digest))).one_or_none()
+    return None if stored is None else key_from(stored)
 
 
-def key_from(found: Any) -> SeriesKey:
+def key_from(stored: Any) -> SeriesKey:
     """The key that a row of the table `series` has."""
     return SeriesKey(
-        target=found.target,
-        implementation=found.implementation,
-        device=found.device,
-        hardware=found.hardware,
-        params=tuple((name, value) for name, value in json.loads(found.params)),
-        clock=found.clock,
-        cache=found.cache,
-        precision=found.precision,
+        target=stored.target,
+        implementation=stored.implementation,
+        device=stored.device,
+        hardware=stored.hardware,
+        params=tuple((name, value) for name, value in json.loads(stored.params)),
+        clock=stored.clock,
+        cache=stored.cache,
+        precision=stored.precision,
     )
 
 
@@ -181,13 +181,13 @@ def series(database: Database, key: SeriesKey | str, limit: int = 10_000) -> Poi
         # Part by part: thousands of rows at once would set the garbage collector going.
         many = wanted.order_by(*order).limit(limit).execution_options(**{BINARY: True})
         for part in connection.execute(many).partitions(PART):
-            for one, values in zip(lists, zip(*part, strict=True), strict=True):
-                one.extend(values)
+            for column, values in zip(lists, zip(*part, strict=True), strict=True):
+                column.extend(values)
         floor = float(connection.execute(last).scalar() or 0.0)
-    found = [one[::-1] for one in lists]
-    by_name = dict(zip(names, found[4:], strict=True))
-    figures = {one.key: _estimates([by_name[name] for name in tables.columns_of([one])]) for one in SUMMARY}
-    bundles, created, git, verdict = found[:4]
+    oldest_first = [column[::-1] for column in lists]
+    by_name = dict(zip(names, oldest_first[4:], strict=True))
+    figures = {metric.key: _estimates([by_name[name] for name in tables.columns_of([metric])]) for metric in SUMMARY}
+    bundles, created, git, verdict = oldest_first[:4]
     return Points(bundles, created, git, verdict, floor, figures)
 
 
@@ -219,24 +219,26 @@ def _rows() -> "sa.Select[Any]":
     )
 
 
-def _row_line(found: Any) -> RowLine:
-    verdict = Verdict(found.verdict)
-    doubt = disbelief(verdict, found.reason)
-    missing = json.loads(found.missing) if found.missing else {}
+def _row_line(stored: Any) -> RowLine:
+    verdict = Verdict(stored.verdict)
+    doubt = disbelief(verdict, stored.reason)
+    missing = json.loads(stored.missing) if stored.missing else {}
     return RowLine(
-        bundle=found.bundle,
-        created=found.created,
-        target=found.target,
-        row=found.row,
-        hardware=found.hardware,
-        device=found.device,
-        params=dict(json.loads(found.params)),
-        goal=found.goal,
-        role=found.role,
+        bundle=stored.bundle,
+        created=stored.created,
+        target=stored.target,
+        row=stored.row,
+        hardware=stored.hardware,
+        device=stored.device,
+        params=dict(json.loads(stored.params)),
+        goal=stored.goal,
+        role=stored.role,
         verdict=verdict,
-        reason=found.reason,
-        series=found.digest,
-        figures={one.key: _figure(one, found._mapping, doubt, missing.get(one.key, "")) for one in SUMMARY},
+        reason=stored.reason,
+        series=stored.digest,
+        figures={
+            metric.key: _figure(metric, stored._mapping, doubt, missing.get(metric.key, "")) for metric in SUMMARY
+        },
     )
 
 
@@ -275,8 +277,8 @@ def matches(database: Database, filters: Filters = ALL, words: Sequence[str] = (
             joined = bundle.join(of, of.c.bundle == bundle.c.number).join(row, row.c.target == of.c.id)
             wanted = sa.select(bundle.c.number, sa.func.count()).select_from(joined).where(*conditions)
             wanted = wanted.group_by(bundle.c.number)
-        found = connection.execute(wanted.order_by(*newest_first())).all()
-        return Matches([(number, count) for number, count in found], filters, words)
+        counted = connection.execute(wanted.order_by(*newest_first())).all()
+        return Matches([(number, count) for number, count in counted], filters, words)
 
 
 def rows_of_bundle(database: Database, begin: str) -> list[RowLine]:
@@ -284,8 +286,8 @@ def rows_of_bundle(database: Database, begin: str) -> list[RowLine]:
     bundle = tables.bundle
     wanted = sa.select(bundle.c.number, bundle.c.rows).where(bundle.c.id.startswith(begin, autoescape=True)).limit(2)
     with database.reading() as connection:
-        found = [(number, count) for number, count in connection.execute(wanted)]
-    return rows(database, Matches(found, ALL, ()), 0, found[0][1]) if len(found) == 1 else []
+        bundles = [(number, count) for number, count in connection.execute(wanted)]
+    return rows(database, Matches(bundles, ALL, ()), 0, bundles[0][1]) if len(bundles) == 1 else []
 
 
 def _with_words(database: Database, words: Sequence[str]) -> Conditions:
@@ -307,20 +309,20 @@ def _with_word(database: Database, word: str) -> "sa.ColumnElement[bool]":
     return sa.or_(*parts, *(column.in_(values) for column, values in named.items() if values))
 
 
-def rows(database: Database, found: Matches, start: int, stop: int) -> list[RowLine]:
+def rows(database: Database, matching: Matches, start: int, stop: int) -> list[RowLine]:
     """A part of the rows that match, those of the newest bundles first."""
-    ends = accumulate(count for _, count in found.bundles)
-    spans = [(number, end - count, end) for (number, count), end in zip(found.bundles, ends, strict=True)]
+    ends = accumulate(count for _, count in matching.bundles)
+    spans = [(number, end - count, end) for (number, count), end in zip(matching.bundles, ends, strict=True)]
     within = [(number, first) for number, first, end in spans if first < stop and end > start]
     of, row = tables.target, tables.row
     answer: list[RowLine] = []
     with database.reading() as connection:
-        conditions = [*chosen(connection, found.filters), *_with_words(database, found.words)]
+        conditions = [*chosen(connection, matching.filters), *_with_words(database, matching.words)]
         for some in chunks(within):
             wanted = _rows().where(of.c.bundle.in_([number for number, _ in some]), *conditions)
             wanted = wanted.order_by(*newest_first(), of.c.name, row.c.position)
             part = connection.execute(wanted.offset(max(0, start - some[0][1])).limit(stop - start - len(answer)))
-            answer += [_row_line(one) for one in part]
+            answer += [_row_line(stored) for stored in part]
     return answer
 
 
@@ -355,5 +357,7 @@ def by_bundle(database: Database, bundles: Sequence[int], filters: Filters = ALL
     joined = of.join(row, row.c.target == of.c.id).join(bundle, bundle.c.number == of.c.bundle)
     wanted = sa.select(*by, sa.func.count()).select_from(joined).where(of.c.bundle.in_(bundles)).group_by(*by)
     with database.reading() as connection:
-        found = connection.execute(wanted.where(*chosen(connection, filters)).order_by(*by)).all()
-    return {seal: [RowsOf(*one[1:]) for one in some] for seal, some in groupby(found, key=lambda one: one.id)}
+        counted = connection.execute(wanted.where(*chosen(connection, filters)).order_by(*by)).all()
+    return {
+        seal: [RowsOf(*stored[1:]) for stored in some] for seal, some in groupby(counted, key=lambda stored: stored.id)
+    }

@@ -56,8 +56,8 @@ def listed(database: Database, limit: int | None = None, only: Sequence[int] | N
     fleets: dict[int, dict[str, str]] = {}
     with database.reading() as connection:
         wanted = wanted if only is None else wanted.where(bundle.c.number.in_(only))
-        found = connection.execute(wanted.order_by(*newest_first()).limit(limit)).all()
-        for some in chunks([one.number for one in found]):
+        bundles = connection.execute(wanted.order_by(*newest_first()).limit(limit)).all()
+        for some in chunks([stored.number for stored in bundles]):
             for number, name, value in connection.execute(sa.select(label).where(label.c.bundle.in_(some))):
                 labels.setdefault(number, {})[name] = value
             of = sa.select(target.c.bundle, target.c.hardware).distinct().where(target.c.bundle.in_(some))
@@ -74,21 +74,21 @@ def listed(database: Database, limit: int | None = None, only: Sequence[int] | N
                 fleets.setdefault(number, {})[name] = state
     return [
         Stored(
-            id=one.id,
-            name=one.name,
-            path=one.path,
-            created=one.created,
-            targets=one.targets,
-            rows=one.rows,
-            complete=bool(one.complete),
-            exit_code=one.exit_code,
-            hardware=kinds.get(one.number, []),
-            labels=labels.get(one.number, {}),
-            loads=loads.get(one.number, {}),
-            fleets=fleets.get(one.number, {}),
-            folder=_state(one.path, one.pruned_s is not None),
+            id=stored.id,
+            name=stored.name,
+            path=stored.path,
+            created=stored.created,
+            targets=stored.targets,
+            rows=stored.rows,
+            complete=bool(stored.complete),
+            exit_code=stored.exit_code,
+            hardware=kinds.get(stored.number, []),
+            labels=labels.get(stored.number, {}),
+            loads=loads.get(stored.number, {}),
+            fleets=fleets.get(stored.number, {}),
+            folder=_state(stored.path, stored.pruned_s is not None),
         )
-        for one in found
+        for stored in bundles
     ]
 
 
@@ -103,21 +103,21 @@ def run_lines(database: Database, bundles: Sequence[int], filters: Filters) -> l
 
 def _run_lines(database: Database, bundles: Sequence[int], filters: Filters) -> list[RunLine]:
     rows_of = by_bundle(database, bundles, filters)
-    return [_run_line(one, rows_of.get(one.id, [])) for one in listed(database, only=bundles)]
+    return [_run_line(stored, rows_of.get(stored.id, [])) for stored in listed(database, only=bundles)]
 
 
 def _run_line(stored: Stored, rows: Sequence[RowsOf]) -> RunLine:
     variants, distrusted = Counter[str](), 0
-    for one in rows:
-        variants[one.verdict] += one.rows if one.role == "variant" else 0
-        distrusted += one.rows if Verdict(one.verdict) in DISBELIEVED else 0
+    for part in rows:
+        variants[part.verdict] += part.rows if part.role == "variant" else 0
+        distrusted += part.rows if Verdict(part.verdict) in DISBELIEVED else 0
     return RunLine(
         bundle=stored.id,
         name=stored.name,
         created=stored.created,
-        hardware=", ".join(dict.fromkeys(one.hardware for one in rows)),
-        targets=tuple(dict.fromkeys(one.target for one in rows)),
-        rows=sum(one.rows for one in rows),
+        hardware=", ".join(dict.fromkeys(part.hardware for part in rows)),
+        targets=tuple(dict.fromkeys(part.target for part in rows)),
+        rows=sum(part.rows for part in rows),
         verdicts=most_frequent(variants),
         distrusted=distrusted,
         ending="" if stored.complete else "not complete",

@@ -95,7 +95,7 @@ def _read(connection: sa.Connection, stored: Any, accept: Callable[[str], bool])
     kept = connection.execute(sa.select(files.c.path, files.c.data).where(files.c.bundle == stored.number)).all()
     if kept:
         try:
-            return _kept(stored, {one.path: one.data for one in kept}, accept)
+            return _kept(stored, {file.path: file.data for file in kept}, accept)
         except BundleError as error:
             return not_read(stored.name, error)
     if isinstance(read, ChangedBundle):

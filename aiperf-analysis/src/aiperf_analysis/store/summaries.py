@@ -48,17 +48,17 @@ def newest_results(database: Database, filters: Filters, most: int) -> Newest:
         by_verdict = sa.select(row.c.verdict, sa.func.count().label("rows")).select_from(joined).group_by(row.c.verdict)
         counts = connection.execute(by_verdict.where(row.c.role == "variant", *conditions)).all()
         return Newest(
-            verdicts=in_order({one.verdict: one.rows for one in counts}),
+            verdicts=in_order({stored.verdict: stored.rows for stored in counts}),
             distrusted=[
                 Distrusted(
-                    bundle=one.id,
-                    target=one.name,
-                    row=one.row,
-                    params=dict(json.loads(one.params)),
-                    verdict=one.verdict,
-                    reason=one.reason or NO_REASON,
+                    bundle=stored.id,
+                    target=stored.name,
+                    row=stored.row,
+                    params=dict(json.loads(stored.params)),
+                    verdict=stored.verdict,
+                    reason=stored.reason or NO_REASON,
                 )
-                for one in connection.execute(few.order_by(target.c.name, row.c.position).limit(most))
+                for stored in connection.execute(few.order_by(target.c.name, row.c.position).limit(most))
             ],
             every_distrusted=connection.execute(every).scalar_one(),
             targets=list(connection.execute(names).scalars()),
@@ -79,8 +79,8 @@ def worse(database: Database, filters: Filters) -> tuple[list[Worse], int]:
     )
     with database.reading() as connection:
         chosen_series = connection.execute(current.where(*chosen(connection, filters))).all()
-        floors: dict[int, float] = {one[0]: one[1] for one in chosen_series}
-        found = [
+        floors: dict[int, float] = {stored[0]: stored[1] for stored in chosen_series}
+        worsened = [
             (series, standing, last, number)
             for series, points in _recent(connection, list(floors), filters).items()
             if _may_be_worse(points, floors[series])
@@ -88,11 +88,16 @@ def worse(database: Database, filters: Filters) -> tuple[list[Worse], int]:
             and standing.worse
             for last, number in [points[-1]]
         ]
-        keys = {one.id: one for one in _of_ids(connection, tables.series.c.id, [one[0] for one in found])}
-        seals = {one.number: one.id for one in _of_ids(connection, tables.bundle.c.number, [one[3] for one in found])}
+        keys = {
+            stored.id: stored for stored in _of_ids(connection, tables.series.c.id, [stored[0] for stored in worsened])
+        }
+        seals = {
+            stored.number: stored.id
+            for stored in _of_ids(connection, tables.bundle.c.number, [stored[3] for stored in worsened])
+        }
     return [
         Worse(keys[series].digest, key_from(keys[series]), seals[number], last, standing)
-        for series, standing, last, number in found
+        for series, standing, last, number in worsened
     ], len(floors)
 
 
@@ -104,7 +109,7 @@ def _recent(
     last = (
         sa.select(row.c.series, row.c.created_s, row.c.bundle, row.c.time_s, row.c.time_s_low, row.c.time_s_high)
         .where(
-            row.c.series == sa.bindparam("one"),
+            row.c.series == sa.bindparam("number"),
             row.c.verdict.not_in(NOT_BELIEVED),
             row.c.time_s > 0,
             row.c.time_s_low > 0,
@@ -114,21 +119,21 @@ def _recent(
         .limit(RECENT)
     )
     # One seek in the index for each series: a window over all rows would read them all.
-    rows = [one for number in series for one in reversed(connection.execute(last, {"one": number}).all())]
+    rows = [point for number in series for point in reversed(connection.execute(last, {"number": number}).all())]
     return {
-        number: [(Estimate(one.time_s, one.time_s_low, one.time_s_high), one.bundle) for one in some]
-        for number, some in groupby(rows, key=lambda one: one.series)
+        number: [(Estimate(point.time_s, point.time_s_low, point.time_s_high), point.bundle) for point in some]
+        for number, some in groupby(rows, key=lambda point: point.series)
     }
 
 
 def _may_be_worse(points: Sequence[tuple[Estimate, int]], floor: float) -> bool:
     """Whether the newest run is slow enough for a judgement, which takes a thousand times longer than this look."""
-    before = sorted(one.value for one, _ in points[:-1])
+    before = sorted(time.value for time, _ in points[:-1])
     return bool(before) and points[-1][0].value > before[len(before) // 2] * (1 + floor / 2)
 
 
 def _standing(points: Sequence[tuple[Estimate, int]], floor: float, family: int) -> Standing:
-    values, within = logs([one for one, _ in points])
+    values, within = logs([time for time, _ in points])
     return newest(np.asarray(values), np.asarray(within), floor, "down", family=max(1, family))
 
 
