@@ -39,7 +39,7 @@ def db() -> None:
     """Keep the figures of many bundles in a database.
 
     A store is a file of SQLite, or a database on a PostgreSQL server for a team. Bundles stay where they are: the store
-    has their figures, and reads samples from their folders. Analyses read it with --db URL.
+    has their figures and their places. Analyses read it with --db URL.
     """
 
 
