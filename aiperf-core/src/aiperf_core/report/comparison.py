@@ -50,7 +50,8 @@ def view(found: Comparison, left: Side, right: Side) -> Result:
         analysis="compare",
         title=f"{left.name} (left) and {right.name} (right)",
         summary=[
-            ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]) or "nothing was compared",
+            ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
+            or "nothing was compared",
             f"{units.plural('fact', len(differences.records))} of machine, software, sources and options differ"
             if differences.records
             else "machine, software, sources and options are the same",
