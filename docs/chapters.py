@@ -12,9 +12,10 @@ from pathlib import Path
 
 from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import load_plugins
-from aiperf_core.render import svg
 from aiperf_core.render.lesson import contents, lesson, stored
-from aiperf_core.render.svg import Picture
+from aiperf_core.report import layout, svg
+from aiperf_core.report.picture import both
+from aiperf_core.report.result import Drawing
 from aiperf_core.stats import expectations
 from aiperf_core.targets import InstalledTarget
 
@@ -70,14 +71,14 @@ def sections(text: str, targets: list[InstalledTarget]) -> tuple[dict[str, str],
     return notes, others
 
 
-def figure(name: str, picture: Picture) -> str:
+def figure(name: str, drawing: Drawing) -> str:
     """A picture within the page, in the colours of the page."""
-    return f'<figure class="ladder" id="figure-{name}">{svg.markup(picture)}</figure>'
+    return f'<figure class="ladder" id="figure-{name}">{both(drawing)}</figure>'
 
 
 def style() -> str:
     """The style sheet of the pictures, in the light and in the dark scheme of the site."""
-    return f"<style>\n{''.join(rule + chr(10) for rule in _rules())}{svg.style_sheet(within='figure.ladder')}</style>"
+    return f"<style>\n{''.join(rule + chr(10) for rule in _rules())}{svg.style_sheet(within='figure.ladder')}{layout.STYLE}</style>"
 
 
 def _rules() -> Iterator[str]:

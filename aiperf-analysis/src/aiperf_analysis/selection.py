@@ -19,7 +19,7 @@ from aiperf_core import units
 from aiperf_core.errors import AiperfError, BundleError, UsageError
 from aiperf_core.measurements import Ceilings
 from aiperf_core.names import words
-from aiperf_core.render.marks import colours
+from aiperf_core.report.marks import colours
 from aiperf_core.report.metrics import METRICS, of_goal
 from aiperf_core.report.result import ChangedBundle, Figure, LeftOut, Origin, Source
 from aiperf_core.results.address import find

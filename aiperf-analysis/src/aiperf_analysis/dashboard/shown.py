@@ -15,10 +15,9 @@ from markupsafe import Markup
 
 from aiperf_analysis.lines import run_id
 from aiperf_analysis.options import CHOICES, HELP, METAVAR, is_local, kind_of
-from aiperf_analysis.render import drawings
 from aiperf_analysis.selection import HISTORY_PICTURE
-from aiperf_core.render import layout
 from aiperf_core.report import cell_text
+from aiperf_core.report import picture as pictures_of
 from aiperf_core.report.result import Drawing, Figure, Origin, Record, Result, Table
 
 MOST_BYTES = 600  # of a name in an address
@@ -283,7 +282,7 @@ def _picture(one: Drawing) -> ShownPicture:
         name=one.name,
         title=one.title,
         message=one.message,
-        drawn=layout.both(lambda wide: drawings.picture(one, address_of, wide)),
+        drawn=pictures_of.both(one, address_of),
         table=_of_drawing(one),
         zoom=_zoom(one.name),
     )
@@ -298,35 +297,13 @@ def _zoom(name: str) -> str:
 def _of_drawing(one: Drawing) -> ShownTable:
     """The figures of a picture; each leads to the row that it comes from. Of a history the newest, its page has all."""
     most = MOST_NEWEST if _zoom(one.name) else None
-    points = [(series, point) for series in one.series for point in series.points[-most if most else None :]]
-    left = sum(len(series.points) for series in one.series) - len(points)
-    heads = [("series", "text"), ("point", "text"), (one.x.title, "figure"), (one.y.title, "figure"), ("", "text")]
-    lines = [
-        Line(
-            cells=[
-                Cell(text=series.name, form="text"),
-                Cell(text=point.label or "samples", form="text", href=address_of(point.origin) if point.origin else ""),
-                _cell(point.x, "figure"),
-                _cell(point.y, "figure"),
-                Cell(text=point.mark, form="verdict"),
-            ]
-        )
-        for series, point in points
-    ]
-    note = f"The newest {most} points of each line; {left:,} older ones are on the page of the series." if left else ""
-    if one.spans:
-        heads = [("piece", "text"), ("lane", "text"), ("kind", "text"), (f"start ({one.x.unit})", "figure"),
-                 (f"length ({one.x.unit})", "figure")]  # fmt: skip
-        lines = [
-            Line(
-                cells=[
-                    *(Cell(text=text, form="text") for text in (span.label, span.lane, span.kind)),
-                    *(_cell(Figure(value=value, unit=one.x.unit), "figure") for value in (span.start, span.length)),
-                ]
-            )
-            for span in one.spans
-        ]
-    return ShownTable(name=f"picture-{one.name}", title=one.title, note=note, heads=heads, lines=lines, traced=False)
+    newest = [attrs.evolve(series, points=series.points[-most:]) if most else series for series in one.series]
+    left = sum(len(series.points) for series in one.series) - sum(len(series.points) for series in newest)
+    shown = table(pictures_of.table(attrs.evolve(one, series=newest)))
+    if not left:
+        return shown
+    note = f"The newest {most} points of each line; {left:,} older ones are on the page of the series."
+    return attrs.evolve(shown, note=note)
 
 
 def form(options: type[Any], query: Mapping[str, Sequence[str]]) -> list[Option]:

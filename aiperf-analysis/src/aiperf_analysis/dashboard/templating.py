@@ -19,7 +19,7 @@ from aiperf_analysis.dashboard.site import Site
 from aiperf_analysis.sources.source import id_of
 from aiperf_core import units
 from aiperf_core.names import words
-from aiperf_core.render import layout, svg
+from aiperf_core.report import html, layout, svg
 
 PACKAGE = "aiperf_analysis.dashboard"
 MOST_LINES = 5000
@@ -152,7 +152,7 @@ def assets() -> dict[str, tuple[bytes, str, str]]:
             continue
         content = file.read_bytes()
         if file.name == "style.css":
-            content = _colours().encode() + content + f"{svg.style_sheet()}{layout.STYLE}".encode()
+            content = html.colours("screen").encode() + content + f"{svg.style_sheet()}{layout.STYLE}".encode()
         found[file.name] = (content, media, hashlib.sha256(content).hexdigest()[:12])
     return found
 
@@ -160,8 +160,3 @@ def assets() -> dict[str, tuple[bytes, str, str]]:
 def asset(name: str) -> str:
     """The address of a file of `static/`."""
     return f"/static/{name}?{assets()[name][2]}"
-
-
-def _colours() -> str:
-    dark = f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {svg.declared(svg.DARK)} }} }}"
-    return f":root {{ {svg.declared(svg.PALETTE)} }}\n{dark}\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.render import picture_file
+from aiperf_core.report import picture
 from aiperf_core.report.result import Result, document
 from aiperf_core.results import jsontext
 
@@ -12,12 +12,12 @@ TEXTS = (".json", ".csv", ".html", ".md")
 
 
 def check(path: Path) -> None:
-    """Raise where a file cannot be written: the kind is unknown, the folder is missing, or matplotlib is."""
-    if path.suffix.lower() not in (*TEXTS, *picture_file.FORMATS):
-        accepted = ", ".join((*TEXTS, *picture_file.FORMATS))
+    """Raise where a file cannot be written: the kind is unknown, the folder is missing, or a package is."""
+    if path.suffix.lower() not in (*TEXTS, *picture.FORMATS):
+        accepted = ", ".join((*TEXTS, *picture.FORMATS))
         raise UsageError(f"'{path}' has no known ending; --out takes a name that ends in {accepted}.")
-    if path.suffix.lower() in picture_file.FORMATS:
-        picture_file.check(path)
+    if path.suffix.lower() in picture.FORMATS:
+        picture.check(path)
     if not path.parent.is_dir():
         raise UsageError(f"the folder '{path.parent}' does not exist. Make it, or choose another --out.")
 
@@ -25,12 +25,10 @@ def check(path: Path) -> None:
 def write(result: Result, path: Path) -> None:
     """Write the file whole or not at all. Raises AiperfError where that is impossible."""
     kind = path.suffix.lower()
-    if kind in picture_file.FORMATS:
-        from aiperf_analysis.render import drawings
-
+    if kind in picture.FORMATS:
         if not result.drawings:
             raise AiperfError(f"the analysis '{result.analysis}' made no picture here; choose .json or .csv.")
-        picture_file.write(drawings.picture(result.drawings[0]), path)
+        picture.write(result.drawings[0], path)
         return
     if kind == ".json":
         text = jsontext.dumps(document(result))
@@ -43,7 +41,7 @@ def write(result: Result, path: Path) -> None:
             raise AiperfError(f"the analysis '{result.analysis}' made no Markdown here; choose .json, .csv or .html.")
         text = result.text
     else:
-        from aiperf_analysis.render import html
+        from aiperf_core.report import html
 
         text = html.page(result)
     try:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from aiperf_analysis.traces.model import NONE, WORDS, Ints, Kind, Trace
+from aiperf_analysis.traces.paths import short
 from aiperf_analysis.traces.totals import Totals
 from aiperf_analysis.traces.windows import Window
 from aiperf_core.names import words
@@ -14,6 +15,7 @@ from aiperf_core.report.result import Span
 MOST = 2000
 _SECOND = 1e9
 _LABEL = 120  # characters
+_KERNELS = ("compute", "communication")  # kinds whose names are signatures
 
 
 def flame(totals: Totals) -> list[Span]:
@@ -56,7 +58,8 @@ def flame(totals: Totals) -> list[Span]:
 
 def _span(label: str, lane: str, start: float, length: float, kind: str) -> Span:
     label = label if len(label) <= _LABEL else f"{label[: _LABEL - 1]}…"
-    return Span(label=label, lane=lane, start=start, length=length, kind=kind)
+    name = short(label) if kind in _KERNELS else ""
+    return Span(label=label, lane=lane, start=start, length=length, kind=kind, short=name)
 
 
 def timeline(traces: Sequence[Trace], windows: Sequence[Window], offsets: dict[int, int]) -> list[Span]:

@@ -7,10 +7,11 @@ from aiperf_analysis.tui.pages import NO_FOLDER
 from aiperf_analysis.tui.pictures import histogram, sparkline
 from aiperf_core import units
 from aiperf_core.errors import BundleError
-from aiperf_core.render.report import samples as of_report
+from aiperf_core.report import samples as of_report
 from aiperf_core.report.result import Origin
 
 HEIGHT = 3  # lines of the histogram
+MOST_BINS, FEWEST_BINS = 72, 12
 
 
 def entry_of(selection: Selection, origin: Origin) -> Entry | None:
@@ -30,7 +31,7 @@ def lines(entry: Entry, width: int, *, plain: bool = False) -> list[str]:
     if found is None:
         return ["no samples: none were taken of this row"]
     low, high = of_report.strip_range(found)
-    bins = min(width, of_report.MOST_BINS, max(of_report.FEWEST_BINS, int(2 * len(found.times) ** 0.5)))
+    bins = min(width, MOST_BINS, max(FEWEST_BINS, int(2 * len(found.times) ** 0.5)))
     counts, _ = np.histogram(found.times, bins=bins, range=(low, high))
     least, p5, p50, p95, most = (units.seconds(one) for one in found.quantiles(0, 0.05, 0.5, 0.95, 1))
     outside = of_report.beyond(found, low, high)

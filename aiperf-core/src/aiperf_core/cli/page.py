@@ -11,7 +11,7 @@ from aiperf_core.plugins import Plugins
 from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
-    from aiperf_core.render.svg import Picture
+    from aiperf_core.report.result import Drawing
 
 
 @click.command("page")
@@ -43,17 +43,17 @@ def page(plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter, out: P
     targets = [selection.target for selection in plugins.select(patterns_or_all(patterns, only), only)]
     from aiperf_core import atomic, units
     from aiperf_core.loading import load_benchmark
-    from aiperf_core.render import picture_file
     from aiperf_core.render.lesson import contents, lesson
+    from aiperf_core.report import picture
 
     figures = 0
 
-    def figure(name: str, picture: "Picture") -> str:
+    def figure(name: str, drawing: "Drawing") -> str:
         nonlocal figures
         figures += 1
         file = out.with_name(f"{out.stem}-{name}.svg")
-        picture_file.write(picture, file)
-        return f"![{picture.alt}]({file.name})"
+        picture.write(drawing, file)
+        return f"![{drawing.message}]({file.name})"
 
     parts = [f"# {', '.join(dict.fromkeys(target.distribution for target in targets))}", contents(targets)]
     for target in targets:

@@ -30,17 +30,15 @@ def roofline(what: "Address", out: Path) -> None:
     """
     from aiperf_core import units
     from aiperf_core.names import printable, words
-    from aiperf_core.render import picture_file, roofline_plot
-    from aiperf_core.render.roofline import roofline as collect
+    from aiperf_core.report import picture
+    from aiperf_core.report import roofline as rooflines
 
-    picture_file.check(out)
+    picture.check(out)
     results = what.outlines()
-    collected = collect(results, what.bundle.manifest)
+    collected = rooflines.roofline(results, what.bundle.manifest)
     title = results[0].target if len(results) == 1 else what.bundle.path.resolve().name
-    picture_file.write(roofline_plot.draw(collected.panels, title), out)
+    picture.write([rooflines.draw(panel, f"{title} on {panel.device}") for panel in collected.panels], out)
     for line in collected.left_out:
         click.echo(f"left out: {words(line)}", err=True)
     marks = sum(len(panel.marks) for panel in collected.panels)
-    labels = sum(len(roofline_plot.named(panel)) for panel in collected.panels)
-    shown = "" if labels == marks else f", {labels} of them with a name"
-    click.echo(f"{printable(str(out))}: {units.plural('implementation', marks)}{shown}")
+    click.echo(f"{printable(str(out))}: {units.plural('implementation', marks)}")

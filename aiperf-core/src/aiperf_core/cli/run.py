@@ -120,11 +120,11 @@ def run(
     axes = axes_of(sizes)
     swept = points(axes, max_points)
     if picture is not None:
-        from aiperf_core.render import picture_file
+        from aiperf_core.report import picture as pictures
 
         if not swept and resume is None:
             raise UsageError("--picture draws a sweep: give a parameter several values, such as --set n=1e6,1e7")
-        picture_file.check(picture, "--picture")
+        pictures.check(picture, "--picture")
     joined = None
     if dry_run and (resume is not None or nnodes > 1 or endpoint is not None or node_rank):
         raise UsageError("--dry-run cannot be combined with --resume, nor with runs on several machines.")

@@ -33,13 +33,13 @@ def sweep(what: "Address", picture: Path | None, as_json: bool) -> None:
       aiperf sweep latest --picture sweep.svg
     """
     from aiperf_core.cli.screen import consoles
-    from aiperf_core.render import picture_file
+    from aiperf_core.report.picture import check
     from aiperf_core.results import jsontext, structure
     from aiperf_core.results.sweeps import sweeps
     from aiperf_core.sweep import base_name
 
     if picture is not None:
-        picture_file.check(picture, "--picture")
+        check(picture, "--picture")
     skipped = [
         one
         for one in what.bundle.manifest.skipped
@@ -73,10 +73,11 @@ def show_sweeps(
 
     from aiperf_core.devices.device import CPU
     from aiperf_core.names import words
-    from aiperf_core.render import picture_file, sweep_plot
     from aiperf_core.render.look import LABEL
     from aiperf_core.render.notes import where_of
     from aiperf_core.render.sweep_table import render_sweep
+    from aiperf_core.report import drawings
+    from aiperf_core.report import picture as pictures
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.sweeps import sweeps
 
@@ -89,7 +90,7 @@ def show_sweeps(
     drawn = [one for one in stored if any(row.time_s for row in one.rows)]
     if picture is None or path is None:
         return
-    for line in [line for one in stored for line in sweep_plot.left_out(one)]:
+    for line in [line for one in stored for line in drawings.left_out(one)]:
         click.echo(f"left out of the picture: {words(line)}", err=True)
     if not drawn:
         click.echo("no picture was written: no row of the sweep is believed", err=True)
@@ -98,6 +99,6 @@ def show_sweeps(
     gpus = dict.fromkeys(str(gpu.get("name") or "unnamed GPU") for gpu in machine.gpus)
     on_host = all(result.device == CPU.name for one in drawn for result in one.results)
     where = machine.cpu if on_host else ", ".join(gpus)
-    picture_file.write(sweep_plot.draw(drawn, where), picture, "--picture")
+    pictures.write([part for one in drawn for part in drawings.of_sweep(one, where)], picture, "--picture")
     if screen is not None:
         click.echo(f"{'picture':<{LABEL}}  {words(str(picture))}")

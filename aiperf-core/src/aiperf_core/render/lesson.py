@@ -15,10 +15,9 @@ from aiperf_core import units
 from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.goal import Goal
 from aiperf_core.measurements import Estimate
-from aiperf_core.render import ladder
 from aiperf_core.render.docstring import parts
-from aiperf_core.render.ladder import Rung
-from aiperf_core.render.svg import Picture
+from aiperf_core.report.drawings import Rung, ladder
+from aiperf_core.report.result import Drawing
 from aiperf_core.results.hardware import is_gpu
 from aiperf_core.stats import expectations
 from aiperf_core.stats.expectations import Expectation, MeasuredRun, Page, Source
@@ -29,7 +28,7 @@ _SPECIAL = re.compile(r"(?<!\w)_|_(?!\w)|[\\*\[\]<>$]")
 NOT_ON_A_GPU = "Not measured on a GPU yet."
 NOT_MEASURED = "No stored measurement."
 
-Figure = Callable[[str, Picture], str]
+Figure = Callable[[str, Drawing], str]
 
 
 @frozen(kw_only=True)
@@ -70,7 +69,7 @@ def stored(target: InstalledTarget, source: Source | None) -> list[Stored]:
 
 
 def lesson(target: InstalledTarget, benchmark: Benchmark, figure: Figure, heading: str = "##") -> Iterator[str]:
-    """The paragraphs of a target's part of the page. `figure` takes a name and a picture, and returns Markdown."""
+    """The paragraphs of a target's part of the page. `figure` takes a name and a drawing, and returns Markdown."""
     source = expectations.source_of(target)
     measured = stored(target, source)
     yield f"{heading} `{target.name}`"
@@ -140,7 +139,7 @@ def _measured(
 ) -> Iterator[str]:
     metric = expectations.metric_of(target.goal)
     rungs = [_rung(one, found.figures.get(one.name)) for one in benchmark.implementations_on(found.device)]
-    yield figure(target.name, ladder.draw(rungs, metric, f"{target.name} on {found.hardware}"))
+    yield figure(target.name, ladder(rungs, metric, f"{target.name} on {found.hardware}"))
     yield "\n\n".join(
         dict.fromkeys(_provenance(found.hardware, found.runs[name], one) for name, one in found.figures.items())
     )

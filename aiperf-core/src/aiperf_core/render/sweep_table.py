@@ -1,6 +1,6 @@
 """The table of a sweep: a row for each point and implementation, in the order of the parameters."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -11,13 +11,12 @@ from aiperf_core.render.grid import Cell, Column, Line, draw, fold, heading, lab
 from aiperf_core.render.look import LABEL, VERDICT_STYLES, Look
 from aiperf_core.render.machine_notes import is_machine_wide, machine_notes
 from aiperf_core.render.summary import counts, verdicts
+from aiperf_core.report.drawings import at, spelled
 from aiperf_core.results.models import DISBELIEVED, TargetResult, Verdict
 from aiperf_core.results.sweeps import Sweep, SweepRow
 
 # Layouts, tried in this order: the longest line of a name, and whether the interval stands below the median.
 LAYOUTS = ((40, False), (22, False), (16, False), (40, True), (22, True), (16, True))
-# Whole numbers are spelled as --set takes them, 1e6 or 2**20, where one of them is at least this.
-LONG = 100_000
 
 
 def render_sweep(sweep: Sweep, look: Look, width: int) -> RenderableType:
@@ -32,35 +31,6 @@ def render_sweep(sweep: Sweep, look: Look, width: int) -> RenderableType:
     ]
     parts += [Text(), notes] if notes.row_count else []
     return Group(*parts, *([Text(), Text(", ").join(counted)] if counted else []))
-
-
-def shown(sweep: Sweep, name: str, value: float) -> str:
-    """A value of a parameter: in full, or where values are long as `1e6` or `2**20`, all of them if possible."""
-    values = sweep.values(name)
-    if values[-1] < LONG or value != int(value):
-        return units.parameter(value)
-    for spell in (_power_of_two, _power_of_ten):
-        if all(each == int(each) and spell(each) for each in values):
-            return spell(value)
-    return (value >= LONG and (_power_of_ten(value) or _power_of_two(value))) or units.parameter(value)
-
-
-def at(sweep: Sweep, values: Mapping[str, float]) -> str:
-    """The values of a point: `m=512, n=1e6`."""
-    return ", ".join(f"{words(name)}={shown(sweep, name, value)}" for name, value in values.items())
-
-
-def _power_of_two(value: float) -> str:
-    """`2**20`; empty for another value."""
-    power = int(value).bit_length() - 1
-    return f"2**{power}" if value >= 1 and value == 1 << power else ""
-
-
-def _power_of_ten(value: float) -> str:
-    """`25e5`; empty for a value with more than two digits before its zeros."""
-    digits = str(int(value))
-    first = digits.rstrip("0")
-    return f"{first}e{len(digits) - len(first)}" if 0 < len(first) < 3 else ""
 
 
 def _title(sweep: Sweep, look: Look) -> list[Text]:
@@ -121,7 +91,7 @@ def _columns(below: bool) -> list[Column]:
 def _values(sweep: Sweep, before: SweepRow | None, row: SweepRow) -> Iterator[Cell]:
     """The values of a point, in its first row only."""
     for name, value in row.values.items():
-        yield [] if before is not None and before.values == row.values else [Text(shown(sweep, name, value), "bold")]
+        yield [] if before is not None and before.values == row.values else [Text(spelled(sweep, name, value), "bold")]
 
 
 def _cells(row: SweepRow, look: Look, limit: int, below: bool) -> Line:

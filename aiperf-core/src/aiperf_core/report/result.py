@@ -17,7 +17,7 @@ SCHEMA_VERSION = 1
 # Of an estimated figure: a statement about values that were not measured.
 Certainty = Literal["measured", "counted", "derived", "estimated"]
 Form = Literal["text", "figure", "verdict"]
-PictureKind = Literal["intervals", "lines", "scatter", "waterfall", "bars", "flame", "timeline"]
+PictureKind = Literal["intervals", "lines", "scatter", "strip", "waterfall", "bars", "flame", "timeline"]
 # Why a figure beyond the range of numbers has no value.
 BEYOND = "beyond the range of numbers"
 Status = Literal["ok", "nothing", "distrusted", "regression", "inconclusive"]
@@ -111,11 +111,15 @@ class Axis:
     title: what it shows, with the direction that is better where there is one.
     unit: as of `Figure`.
     log: whether it is logarithmic.
+    ends: its ends, at which values beyond stand; by the figures where it is null.
+    places: names with places on it, shown in place of round values.
     """
 
     title: str
     unit: str = "1"
     log: bool = False
+    ends: tuple[float, float] | None = None
+    places: dict[str, float] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -124,10 +128,11 @@ class Point:
 
     label: its name; shown where there is room, and in the tip.
     x, y: where an axis has names instead of numbers, the figure's value is the index of the name.
-    mark: a word that decides the form, such as a verdict; `front`, `dominated`, `undecided`. A `fit` has no form of its
-        own: only the line through it is drawn.
+    mark: a word that decides the form, such as a verdict; a role, or `best`; `front`, `dominated`, `undecided`. A `fit`
+        has no form of its own: only the line through it is drawn.
     colour: the class of its colour, of an implementation the same in all pictures of its target; empty for that of the
         series.
+    middle: of `intervals` the range of the middle half of the samples, drawn as a thick line; null for none.
     """
 
     label: str
@@ -136,11 +141,12 @@ class Point:
     mark: str = ""
     origin: Origin | None = None
     colour: str = ""
+    middle: tuple[float, float] | None = None
 
 
 @frozen(kw_only=True)
 class Series:
-    """Points of one name. `joined` draws a line through them in their order."""
+    """Points of one name. `joined` draws a line through them in their order; a point without a figure divides it."""
 
     name: str
     points: list[Point]
@@ -154,6 +160,7 @@ class Span:
     lane: of a timeline its lane; of a flame graph the depth, as a text.
     start, length: in the unit of the horizontal axis.
     kind: decides the colour, such as `compute`, `communication`, `copy`, `idle`.
+    short: its name within its box; empty for the label.
     """
 
     label: str
@@ -161,16 +168,34 @@ class Span:
     start: float
     length: float
     kind: str = ""
+    short: str = ""
+
+
+@frozen(kw_only=True)
+class Band:
+    """A range of the horizontal axis, such as the differences that do not matter.
+
+    title: its tip.
+    kind: `floor` is drawn; an `area` is not, and may lead to a picture of its own.
+    href: the address that it leads to; empty for none.
+    """
+
+    begin: float
+    end: float
+    title: str = ""
+    kind: Literal["floor", "area"] = "floor"
+    href: str = ""
 
 
 @frozen(kw_only=True)
 class Drawing:
     """A picture as data.
 
-    kind: `intervals` (a line per record, with whiskers), `lines` and `scatter` (points in a plane), `waterfall` (steps
-        of a ladder), `bars`, `flame` and `timeline` (spans).
+    kind: `intervals` (a line per record, with whiskers), `lines` and `scatter` (points in a plane), `strip` (such a
+        plane of little height, below others), `waterfall` (steps of a ladder), `bars`, `flame` and `timeline` (spans).
     message: a sentence that says what the picture shows; it is its alternative text.
     borders: places on the horizontal axis with a name, such as a change of driver.
+    bands: ranges of the horizontal axis.
     """
 
     name: str
@@ -182,6 +207,7 @@ class Drawing:
     series: list[Series] = field(factory=list)
     spans: list[Span] = field(factory=list)
     borders: dict[str, float] = field(factory=dict)
+    bands: list[Band] = field(factory=list)
 
 
 @frozen

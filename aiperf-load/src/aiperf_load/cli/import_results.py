@@ -26,14 +26,14 @@ def command(plugins: Plugins, /, files: tuple[Path, ...], tool: str, **given: An
 
     from aiperf_core.errors import ExitCode
     from aiperf_core.manifest import new_manifest
-    from aiperf_core.render import picture_file
+    from aiperf_core.report import picture
     from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
     from aiperf_load import keeping
     from aiperf_load.cli.output import show
     from aiperf_load.foreign import imported
 
     if given["picture"] is not None:
-        picture_file.check(given["picture"], "--picture")
+        picture.check(given["picture"], "--picture")
     name = given["name"]
     result = imported(tool, list(files))
     manifest = evolve(new_manifest(plugins=plugins), labels=given["labels"])

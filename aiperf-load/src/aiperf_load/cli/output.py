@@ -25,11 +25,11 @@ def begin(plugins: "Plugins", spec: "LoadSpec", mode: str, given: dict[str, Any]
     from attrs import evolve
 
     from aiperf_core.manifest import new_manifest
-    from aiperf_core.render import picture_file
+    from aiperf_core.report import picture
     from aiperf_load.measuring import opened
 
     if given["picture"] is not None:
-        picture_file.check(given["picture"], "--picture")
+        picture.check(given["picture"], "--picture")
     manifest = evolve(new_manifest(plugins=plugins), labels=given["labels"])
     shown = _progress if sys.stderr.isatty() else None
     told = partial(click.echo, err=True)
@@ -53,12 +53,12 @@ def show(
     result: "LoadResult", name: str, *, as_json: bool, picture: Path | None = None, csv_file: Path | None = None
 ) -> None:
     """Print a load, and write its picture and its points as CSV."""
-    from aiperf_core.render import picture_file
+    from aiperf_core.report.picture import write
     from aiperf_core.results import jsontext, structure
     from aiperf_load import pictures, tables
 
     if picture is not None:
-        picture_file.write(pictures.picture(result, name), picture, "--picture")
+        write(pictures.drawings(result, name), picture, "--picture")
     if csv_file is not None:
         _write(csv_file, as_csv(result))
     if as_json:

@@ -14,10 +14,10 @@ from aiperf_analysis.lines import RowLine, name_of
 from aiperf_analysis.selection import Measured, Selection
 from aiperf_analysis.sources.source import id_of, run_of
 from aiperf_core.errors import BundleError
-from aiperf_core.render.report import charts
-from aiperf_core.render.report.charts import Chart
 from aiperf_core.render.report.content import Report, report
+from aiperf_core.report import sample_charts as charts
 from aiperf_core.report.result import LeftOut, Result, Table
+from aiperf_core.report.sample_charts import Chart
 from aiperf_core.stats.best import best_variant
 
 DRAWN = 12  # targets with pictures

@@ -11,7 +11,7 @@ from aiperf_analysis.sources.source import id_of, run_of
 from aiperf_core import units
 from aiperf_core.errors import BundleError
 from aiperf_core.names import words
-from aiperf_core.render.report import charts
+from aiperf_core.report import sample_charts as charts
 from aiperf_core.report.result import Cell, Column, Figure, Record, Table
 from aiperf_core.results.models import Row, TargetResult
 from aiperf_core.stats.best import best_variant
@@ -78,8 +78,8 @@ def read(entry: Entry) -> tuple[TargetResult | None, str]:
 
 def _drawn(result: TargetResult, row: Row) -> list[charts.Chart]:
     """The pictures of this row beside the others of its target."""
-    found = charts.subject(result, best_variant(result))
-    return [charts.distributions(found), charts.series(found)] if found.rows else []
+    target = charts.subject(result, best_variant(result))
+    return charts.of_samples(target) if target.rows else []
 
 
 def samples_table(result: TargetResult, row: Row, start: int, count: int) -> Table:

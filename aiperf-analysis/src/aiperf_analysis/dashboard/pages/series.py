@@ -4,29 +4,28 @@ Of a long series the picture shows the extremes of equal parts. A click on a par
 run is a point: from any point there are at most two steps to the raw samples.
 """
 
-import functools
 import statistics
 from collections.abc import Sequence
 
-from attrs import evolve, frozen
+from attrs import frozen
 from markupsafe import Markup
 
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View, whole_number
 from aiperf_analysis.dashboard.pages import steps
-from aiperf_analysis.render import drawings
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_core import units
 from aiperf_core.errors import UsageError
-from aiperf_core.render import layout, plane
-from aiperf_core.render.svg import Picture, Scale
-from aiperf_core.render.thinning import kept
 from aiperf_core.report import cell_text
+from aiperf_core.report import picture as pictures
+from aiperf_core.report.marks import FIT
 from aiperf_core.report.metrics import STORED, Metric
-from aiperf_core.report.result import Axis, Column, Record, Table, counted, figure
+from aiperf_core.report.result import Axis, Band, Column, Drawing, Point, Record, Series, Table, counted, figure
+from aiperf_core.report.thinning import kept
 
 MOST_SINGLE = 200  # runs of a range whose points are all drawn and listed; of a longer one parts of this length
 AROUND = 20  # runs on either side of a step, in the range to which it leads
+MOST_DRAWN = 300  # runs of a longer range whose points are drawn
 MEDIANS, LEAST_RUNS = 40, 10  # of a line of medians: their number at most, and the least runs of each
 
 
@@ -130,7 +129,7 @@ def page(asked: Asked) -> View:
 
 
 def _drawn(window: Window, title: str) -> _Drawn:
-    picture = layout.both(functools.partial(_picture, window, title)) if window.every else Markup("")
+    picture = pictures.both(_drawing(window, title), shown.address_of) if window.every else Markup("")
     return _Drawn(_message(window), picture, _steps(window), _table(window))
 
 
@@ -179,77 +178,75 @@ def _figure(value: float, metric: Metric) -> str:
     return cell_text.text(counted(value, metric.unit))
 
 
-def _picture(window: Window, title: str, wide: float) -> Picture:
+def _drawing(window: Window, title: str) -> Drawing:
     runs, metric = window.runs, window.metric
     better = "lower" if metric.better == "down" else "higher"
-    ends = [end for one in runs for end in (one.figure.low, one.figure.high)]
-    y = drawings.axis(ends, Axis(title=f"{metric.name}, {better} is better", unit=metric.unit))
-    numbers = drawings.axis([], Axis(title="run, in the order of time", unit="count"))
-    x = evolve(numbers, scale=functools.partial(Scale, window.first - 0.5, window.last + 0.5))
-    return plane.draw(
-        plane.Plane(
-            title=title,
-            message=_message(window),
-            x=x,
-            y=y,
-            courses=[_points(window, wide), *_lines(window)],
-            borders=steps.borders(window.found, window.first, window.last),
-            bands=steps.bands(window.found, window.first, window.last),
-            areas=_areas(window),
-            wide=wide,
-            kind="series-zoom",
-        )
+    return Drawing(
+        name="series",
+        title=title,
+        kind="scatter",
+        message=_message(window),
+        x=Axis(title="run, in the order of time", unit="count", ends=(window.first - 0.5, window.last + 0.5)),
+        y=Axis(title=f"{metric.name}, {better} is better", unit=metric.unit),
+        series=[_points(runs, metric, MOST_DRAWN if window.parts else MOST_SINGLE), *_lines(window)],
+        borders=steps.borders(window.found, window.first, window.last),
+        bands=[*steps.bands(window.found, window.first, window.last), *_areas(window)],
     )
 
 
-def _areas(window: Window) -> list[plane.Area]:
+def _areas(window: Window) -> list[Band]:
     """The parts of a long range; of a short one its whole, which shows the script where the plane is."""
     if not window.parts:
-        return [plane.Area(window.first - 0.5, window.last + 0.5, "", "")]
+        return [Band(begin=window.first - 0.5, end=window.last + 0.5, kind="area")]
     return [
-        plane.Area(first - 0.5, last + 0.5, f"zoom to runs {first:,} to {last:,}", window.address(first, last))
+        Band(
+            begin=first - 0.5,
+            end=last + 0.5,
+            title=f"zoom to runs {first:,} to {last:,}",
+            kind="area",
+            href=window.address(first, last),
+        )
         for first, last in window.parts
     ]
 
 
-def _points(window: Window, wide: float) -> plane.Course:
+def _points(runs: Sequence[steps.Run], metric: Metric, most: int) -> Series:
     """The runs; of a long range the extremes of equal parts."""
-    most = plane.OVER_TIME[wide == layout.NARROW] if window.parts else MOST_SINGLE
-    runs = window.runs
-    places = kept([one.figure.value for one in runs], most)
-    spots = [
-        plane.Spot(
-            x=one.number,
-            y=one.figure.value,
-            y_ends=(one.figure.low, one.figure.high) if one.figure.high > one.figure.low else None,
-            tip=f"run {one.number:,}, {one.created[:19]}: {_figure(one.figure.value, window.metric)}",
-            kind="mark s0",
-            href=shown.address_of(one.origin),
+    points = [
+        Point(
+            label="",
+            x=counted(run.number, "count"),
+            y=figure(run.figure, metric.unit),
+            origin=run.origin,
         )
-        for one in (runs[at] for at in places)
+        for run in (runs[at] for at in kept([run.figure.value for run in runs], most))
     ]
-    return plane.Course(name="runs", colour="s0", spots=spots)
+    return Series(name="runs", points=points)
 
 
-def _lines(window: Window) -> list[plane.Course]:
+def _lines(window: Window) -> list[Series]:
     """The levels between steps; where none were sought in the whole range, medians."""
     if window.found.skipped >= window.first:
-        return _medians(window.runs)
+        return _medians(window.runs, window.metric)
     return steps.levels(window.found, window.first, window.last)
 
 
-def _medians(runs: Sequence[steps.Run]) -> list[plane.Course]:
+def _medians(runs: Sequence[steps.Run], metric: Metric) -> list[Series]:
     """The medians of equal parts as a line; none for a short range."""
     length = max(-(-len(runs) // MEDIANS), LEAST_RUNS)
     if len(runs) < 6 * length:
         return []
-    spots = [
-        plane.Spot(x=(some[0].number + some[-1].number) / 2, y=statistics.median(one.figure.value for one in some))
+    points = [
+        Point(
+            label="",
+            x=counted((some[0].number + some[-1].number) / 2, "count"),
+            y=counted(statistics.median(run.figure.value for run in some), metric.unit),
+            mark=FIT,
+        )
         for start in range(0, len(runs), length)
         for some in [runs[start : start + length]]
     ]
-    name = f"medians of {length} runs"
-    return [plane.Course(name=name, colour="s1", spots=spots, look=("line", "mark"), line="course", marked=False)]
+    return [Series(name=f"medians of {length} runs", points=points, joined=True)]
 
 
 def _table(window: Window) -> shown.ShownTable:

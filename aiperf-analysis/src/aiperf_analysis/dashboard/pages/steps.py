@@ -10,10 +10,10 @@ from aiperf_analysis.history.noise import finite_exp
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
-from aiperf_core.render import plane
 from aiperf_core.report import cell_text
+from aiperf_core.report.marks import FIT
 from aiperf_core.report.metrics import Metric
-from aiperf_core.report.result import Cell, Column, Origin, Record, Table
+from aiperf_core.report.result import Band, Cell, Column, Origin, Point, Record, Series, Table, counted
 
 MOST_SOUGHT = 1_000  # newest runs in which steps are sought: more would keep a reader waiting
 MOST_TOLD = 4
@@ -154,31 +154,29 @@ def borders(found: Found, first: int, last: int) -> dict[str, float]:
     }
 
 
-def bands(found: Found, first: int, last: int) -> list[plane.Band]:
+def bands(found: Found, first: int, last: int) -> list[Band]:
     """The runs between which each step lies with 95 %."""
     ends = [(found.number(one.first), found.number(one.last), one) for one in found.steps]
     return [
-        plane.Band(
-            max(begin, first) - 0.5,
-            min(end, last) - 0.5,
-            f"the step at run {found.number(one.at):,} lies between runs {begin:,} and {end:,} with 95 %",
+        Band(
+            begin=max(begin, first) - 0.5,
+            end=min(end, last) - 0.5,
+            title=f"the step at run {found.number(one.at):,} lies between runs {begin:,} and {end:,} with 95 %",
         )
         for begin, end, one in ends
         if end > begin and begin <= last and end >= first
     ]
 
 
-def levels(found: Found, first: int, last: int) -> list[plane.Course]:
+def levels(found: Found, first: int, last: int) -> list[Series]:
     """The levels between the steps as a line, within a range of runs; none where a series has too few."""
-    spots = [
-        plane.Spot(x=place, y=finite_exp(level))
+    points = [
+        Point(label="", x=counted(place, "count"), y=counted(finite_exp(level), found.metric.unit), mark=FIT)
         for begin, end, level in _segments(found)
         if begin <= last and end >= first
         for place in (max(begin, first) - 0.5, min(end, last) + 0.5)
     ]
-    if not spots:
-        return []
-    return [plane.Course(name="level", colour="s1", spots=spots, look=("line", "mark"), line="course", marked=False)]
+    return [Series(name="level", points=points, joined=True)] if points else []
 
 
 def _segments(found: Found) -> Iterable[tuple[int, int, float]]:

@@ -5,7 +5,7 @@ import logging
 from typing import Any
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.render import svg
+from aiperf_core.report import svg
 
 
 def check() -> None:

@@ -1,4 +1,4 @@
-"""Pictures as data, and as SVG: scales, axes, marks, legends. `picture_file` writes the same pictures as PNG and PDF.
+"""Shapes of pictures, and their SVG: scales, axes, marks, legends, style sheets.
 
 Coordinates are pixels; y counts downwards. A shape has classes instead of colours (`kind`, separated by blanks). The
 style sheet gives each class its colour, which follows the colour scheme of the page.
@@ -7,12 +7,12 @@ style sheet gives each class its colour, which follows the colour scheme of the 
 import math
 from collections.abc import Mapping, Sequence
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from markupsafe import Markup, escape
 
 from aiperf_core.names import words
-from aiperf_core.render.links import local
-from aiperf_core.render.ticks import linear, logarithmic
+from aiperf_core.report.links import local
+from aiperf_core.report.ticks import linear, logarithmic
 
 # Figures of a bundle may have any size; values beyond these limits stand at the end of their axis.
 SMALLEST, LARGEST = 1e-150, 1e150
@@ -149,7 +149,6 @@ class Text:
 
 
 Shape = Dot | Path | Text
-_TAGS: Mapping[type, str] = {Dot: "circle", Path: "path", Text: "text"}
 
 
 @frozen
@@ -203,26 +202,33 @@ def log_scale(low: float, high: float, left: float, right: float) -> Scale:
 # --- parts of a picture
 
 
-def axis_below(scale: Scale, top: float, bottom: float, ticks: Sequence[tuple[float, str]], title: str) -> list[Shape]:
-    """A horizontal axis: grid lines, a label below each, and below the labels what the axis shows, if that is given."""
+def axis_below(scale: Scale, top: float, bottom: float, ticks: Sequence[tuple[float, str]]) -> list[Shape]:
+    """A horizontal axis: grid lines, and a label below each."""
     shapes: list[Shape] = []
     for value, label in ticks:
         x, half = scale(value), text_width(label) / 2
         anchor = "start" if x - half < scale.left - 8 else "end" if x + half > scale.right + 8 else "middle"
         shapes += [line(x, top, x, bottom, "grid"), Text(x, bottom + 14, label, "tick", anchor)]
-    return [*shapes, *([Text(scale.right, bottom + 27, title, "note", "end")] if title else [])]
+    return shapes
 
 
-def axis_left(scale: Scale, left: float, right: float, ticks: Sequence[tuple[float, str]], title: str) -> list[Shape]:
-    """An upright axis: grid lines, a label at the left of each, and above them what it shows, where that is given."""
+def axis_left(scale: Scale, left: float, right: float, ticks: Sequence[tuple[float, str]]) -> list[Shape]:
+    """An upright axis: grid lines, and a label at the left of each."""
     shapes: list[Shape] = []
     for value, label in ticks:
         y = scale(value)
         shapes += [line(left, y, right, y, "grid"), Text(left - 6, y + 4, label, "tick", "end")]
-    return [*shapes, *([Text(left - 6, scale.right - 8, title, "note", "end")] if title else [])]
+    return shapes
 
 
-def line(x1: float, y1: float, x2: float, y2: float, kind: str, title: str = "") -> Shape:
+def lowered(shape: Shape, by: float) -> Shape:
+    """The shape further down, as of a picture below another."""
+    if isinstance(shape, Path):
+        return evolve(shape, points=[(x, y + by) for x, y in shape.points])
+    return evolve(shape, y=shape.y + by)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str, title: str = "") -> Path:
     """A straight line."""
     return Path([(x1, y1), (x2, y2)], kind, title=title)
 
@@ -390,13 +396,3 @@ def _sheet(colours: Mapping[str, str], *, within: str = "", halo: bool = False) 
 def declared(palette: Mapping[str, str]) -> str:
     """A palette as declarations of CSS custom properties."""
     return "; ".join(f"--{name}: {colour}" for name, colour in palette.items())
-
-
-def properties(shape: Shape) -> dict[str, str]:
-    """The CSS properties of a shape in the light scheme, as the style sheet gives them; colours as `#rrggbb`."""
-    kinds = shape.kind.split()
-    found = dict(_ELEMENTS[_TAGS[type(shape)]])
-    own = next((PALETTE[colour] for name, colour in _COLOURS.items() if name in kinds), "#000000")
-    for name, special in _CLASSES.items():
-        found.update(special if name in kinds else {})
-    return {key: own if value == "own" else PALETTE.get(value, value) for key, value in found.items()}

@@ -1,4 +1,4 @@
-"""The samples of a row as pictures need them: times of a call, quantiles, a density, the medians of blocks.
+"""The samples of a row as pictures need them: times of a call, quantiles, shares, the medians of blocks.
 
 The figures of a report come from the results, never from here.
 """
@@ -14,13 +14,12 @@ from aiperf_core.results.models import Row, TargetResult
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-DENSE = 50  # samples; fewer are drawn one by one
 FAR_OUT = 3.0  # interquartile ranges beyond a quartile, the outer fences of Tukey
 FLATTENED = 3.0  # how many times wider a range may be for the sake of values that are far out
 LEAST_REACH = 0.002  # share of the median to either side, or the finest noise would fill a strip
 # A value beyond these limits is not the time of a call, and no scale can hold it.
 SHORTEST_S, LONGEST_S = 1e-15, 1e9
-MOST_BINS, FEWEST_BINS = 72, 12
+MOST_SHARES = 60  # points of a distribution
 MOST_POINTS = 120  # of a time series; more blocks are put together
 
 
@@ -84,28 +83,22 @@ def strip_range(row: RowSamples) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def density(row: RowSamples, low: float, high: float) -> list[float]:
-    """The density of the samples between two times; 1 where it is highest.
-
-    Counts of bins, smoothed over three bins: enough to see a second mode, too little to invent one.
-    """
-    bins = min(MOST_BINS, max(FEWEST_BINS, int(2 * len(row.times) ** 0.5)))
-    counts, _ = np.histogram(row.times, bins=bins, range=(low, high))
-    smooth = np.convolve(counts, (0.25, 0.5, 0.25), mode="same")
-    return [float(share) for share in smooth / smooth.max()]
-
-
 def beyond(row: RowSamples, low: float, high: float) -> int:
     """The number of samples outside these two times."""
     return int(np.count_nonzero((row.times < low) | (row.times > high)))
 
 
-def rounds(row: RowSamples) -> list[list[float]]:
-    """The quartiles of each round, in seconds."""
-    return [
-        [float(time) for time in np.quantile(row.times[row.rounds == number], (0.25, 0.5, 0.75))]
-        for number in np.unique(row.rounds)
-    ]
+def shares(times: "NDArray[np.float64]") -> list[tuple[float, float]]:
+    """The distribution of times: for each of at most `MOST_SHARES` of them the percentage that is not longer."""
+    ordered = np.sort(times)
+    places = np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), MOST_SHARES)).astype(int))
+    steps = [(float(ordered[place]), 100.0 * (int(place) + 1) / len(ordered)) for place in places]
+    return [(steps[0][0], 0.0), *steps]
+
+
+def shares_of_rounds(row: RowSamples) -> list[list[tuple[float, float]]]:
+    """The distribution of each round."""
+    return [shares(row.times[row.rounds == number]) for number in np.unique(row.rounds)]
 
 
 @attrs.frozen

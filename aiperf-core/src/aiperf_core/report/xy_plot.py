@@ -1,0 +1,299 @@
+"""Points in a plane: histories with levels and borders, scaling curves with fits, rooflines, Pareto fronts, strips.
+
+A point has the whiskers of its intervals, a form, and a link to its row. Of a long series the extremes of equal pieces
+are drawn, so that a step or an outlier is never lost.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from attrs import frozen
+
+from aiperf_core.names import words
+from aiperf_core.report import layout, svg
+from aiperf_core.report.layout import BELOW, EDGE, NAME_HIGH, STACKED, Link
+from aiperf_core.report.marks import FIT, FRONT, MARKS, ROLES
+from aiperf_core.report.result import Drawing, Point, Series
+from aiperf_core.report.svg import Path, Picture, Scale, Shape, Text, line, shortened, text_width
+from aiperf_core.report.thinning import kept
+
+HIGH, LOW = 320.0, 240.0  # of the plane, in a wide and in a narrow picture
+STRIP = 42.0  # of the plane of a strip
+LEFT = 56.0
+# Points of a series in a wide and in a narrow picture; those of a figure over time, which has a page with all points.
+MOST, OVER_TIME = (600, 200), (300, 120)
+APART, SPREAD = 3.0, 18.0  # pixels between neighbours of several series at a named place, and between the outer ones
+LABEL = 13.0  # height of a label
+MARK = 5.0  # half the size of a mark
+# Where a label may stand: pixels below the middle of its mark. The nearest that is free is taken.
+SHIFTS = (0.0, -13.0, 13.0, -26.0, 26.0, -39.0, 39.0, 52.0, 65.0)
+
+# A rectangle that is covered: left, top, right, bottom.
+Box = tuple[float, float, float, float]
+
+
+@frozen(kw_only=True)
+class _Plane:
+    """The two scales, with the ends of the plane in pixels."""
+
+    x: Scale
+    y: Scale
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+    def at(self, point: Point, aside: float = 0.0) -> tuple[float, float]:
+        """The place of a point that has one."""
+        return self.x(point.x.value or 0.0) + aside, self.y(point.y.value or 0.0)
+
+
+@frozen(kw_only=True)
+class _Course:
+    """A series with the look of its marks and the stretches of its points that are drawn.
+
+    aside: pixels by which it is moved to the right, so that intervals at one place do not cover each other.
+    """
+
+    series: Series
+    form: str
+    colour: str
+    stretches: Sequence[Sequence[Point]]
+    aside: float
+
+    @property
+    def points(self) -> list[Point]:
+        """The points that are drawn."""
+        return [point for stretch in self.stretches for point in stretch]
+
+    @property
+    def is_front(self) -> bool:
+        """Whether its line is the border of what its points dominate."""
+        return bool(self.series.points) and all(point.mark == FRONT for point in self.series.points)
+
+
+def draw(drawing: Drawing, link: Link | None, wide: float) -> Picture:
+    """The picture of the kinds `lines`, `scatter` and `strip`."""
+    narrow, is_strip = wide < STACKED, drawing.kind == "strip"
+    courses = _courses(drawing, narrow)
+    if is_strip:
+        shapes: list[Shape] = [Text(EDGE, 11, shortened(drawing.title, wide - 2 * EDGE), "name")]
+        top, high = 19.0, STRIP
+    else:
+        shapes, top = layout.heading(drawing.title, _legend(drawing, courses), wide)
+        top, high = top + 14 + NAME_HIGH * layout.border_rows(drawing), LOW if narrow else HIGH
+    bottom = top + high
+    most = (3 if is_strip else 4 if narrow else 7, 3 if is_strip else 5 if narrow else 6)
+    points = [point for course in courses for point in course.points]
+    upright = layout.values(point.y for point in points)
+    y = layout.scale(drawing.y, upright, bottom, top)
+    labels = layout.ticks(drawing.y, y, most[1])
+    if is_strip and len(labels) < 2:
+        labels = layout.ticks(drawing.y, y, 5)
+    left = min(
+        max([LEFT - 20 if narrow and not is_strip else LEFT, *(text_width(label) + EDGE + 8 for _, label in labels)]),
+        wide / 2,
+    )
+    across = [
+        *layout.values(point.x for point in points),
+        *drawing.borders.values(),
+        *(end for band in drawing.bands for end in (band.begin, band.end)),
+    ]
+    plane = _Plane(
+        x=layout.scale(drawing.x, across, left, wide - EDGE - 8), y=y, left=left, right=wide - EDGE, top=top,
+        bottom=bottom,
+    )  # fmt: skip
+    shapes += _frame(drawing, plane, labels, most[0])
+    if not points:
+        shapes.append(Text((left + plane.right) / 2, (top + bottom) / 2, layout.NOTHING, "label", "middle"))
+    # All lines lie below all marks: a mark may be a link, which a line must not cover.
+    lines = [path for course in courses for path in _lines(course, plane, drawing)]
+    shapes += lines
+    for course in courses:
+        shapes += _marks(course, plane, drawing, link)
+    if not is_strip:
+        shapes += _labels(courses, lines, plane)
+    below = BELOW if drawing.x.title else 6.0
+    return Picture(wide, bottom + below, drawing.title, drawing.message, shapes, drawing.kind)
+
+
+def _frame(drawing: Drawing, plane: _Plane, labels: Sequence[tuple[float, str]], most: int) -> list[Shape]:
+    """What lies behind the points: bands, both axes with their titles, areas and borders."""
+    shapes = [shape for shape in layout.bands(drawing, plane.x, plane.top, plane.bottom) if shape.kind == "floor"]
+    if drawing.x.title:
+        shapes += svg.axis_below(plane.x, plane.top, plane.bottom, layout.ticks(drawing.x, plane.x, most))
+        title = shortened(layout.title_of(drawing.x), plane.right - EDGE)
+        shapes.append(Text(plane.right, plane.bottom + 29, title, "note", "end"))
+    ticks = [(value, shortened(label, plane.left - EDGE)) for value, label in labels]
+    shapes += svg.axis_left(plane.y, plane.left, plane.right, ticks)
+    if drawing.kind != "strip":
+        above = plane.top - NAME_HIGH * layout.border_rows(drawing)
+        shapes.append(Text(EDGE, above - 10, shortened(layout.title_of(drawing.y), plane.right - EDGE), "note"))
+    shapes += [shape for shape in layout.bands(drawing, plane.x, plane.top, plane.bottom) if shape.kind == "area"]
+    return shapes + layout.borders(drawing, plane.x, plane.top, plane.bottom)
+
+
+# --- series
+
+
+def _courses(drawing: Drawing, narrow: bool) -> list[_Course]:
+    most = (MOST if drawing.kind == "scatter" else OVER_TIME)[narrow]
+    # Of series with named places, such as the points of a sweep, intervals stand beside each other.
+    several = len(drawing.series) if drawing.x.places else 1
+    step = min(APART, SPREAD / max(several - 1, 1))
+    return [
+        _Course(
+            series=series,
+            form=layout.form(index),
+            colour=colour,
+            stretches=list(_stretches(series, most)),
+            aside=step * (index - (several - 1) / 2) if several > 1 else 0.0,
+        )
+        for index, (series, colour) in enumerate(zip(drawing.series, layout.colours(drawing.series), strict=True))
+    ]
+
+
+def _is_drawn(point: Point) -> bool:
+    return layout.has_value(point.x) and layout.has_value(point.y)
+
+
+def _stretches(series: Series, most: int) -> Iterator[list[Point]]:
+    """The points that have a place, of very many the extremes of equal pieces; a point without one divides them."""
+    drawn = [at for at, point in enumerate(series.points) if _is_drawn(point)]
+    places = {drawn[at] for at in kept([series.points[at].y.value or 0.0 for at in drawn], most)}
+    stretch: list[Point] = []
+    for at, point in enumerate(series.points):
+        if at in places:
+            stretch.append(point)
+        elif stretch and not _is_drawn(point):
+            yield stretch
+            stretch = []
+    if stretch:
+        yield stretch
+
+
+def _legend(drawing: Drawing, courses: Sequence[_Course]) -> list[tuple[str, str, str]]:
+    """The series by colour, and the roles and verdicts by form where the series do not tell them apart."""
+    words_of = {point.mark for series in drawing.series for point in series.points} & {*MARKS} - {FIT}
+    entries = []
+    for course in courses:
+        marks = {point.mark for point in course.series.points}
+        form, kind = MARKS.get(marks.pop() if len(marks) == 1 else "", (course.form, "mark"))
+        if (drawing.kind == "scatter" and words_of & {"variant", "baseline"} and kind != "mark") or len(marks) > 1:
+            form, kind = "square", "mark"
+        if course.series.name:
+            entries.append((form, f"{kind} {course.colour}", course.series.name))
+    if any(len({point.mark for point in course.series.points}) > 1 for course in courses):
+        entries += [
+            (MARKS[word][0], f"{MARKS[word][1]} baseline" if word in ROLES else MARKS[word][1], word)
+            for word in MARKS
+            if word in words_of
+        ]
+    return entries
+
+
+def _lines(course: _Course, plane: _Plane, drawing: Drawing) -> list[Path]:
+    if not (course.series.joined or course.is_front):
+        return []
+    kind = "front" if course.is_front and not course.series.joined else "course"
+    paths = []
+    for stretch in course.stretches:
+        places = [plane.at(point, course.aside) for point in stretch]
+        if course.is_front:
+            places = _stepped(places)
+        title = course.series.name if drawing.kind != "strip" else ""
+        paths.append(Path(places, f"{kind} {course.colour}", title=title))
+    return paths
+
+
+def _stepped(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Places from left to right, each reached across and then down."""
+    steps: list[tuple[float, float]] = []
+    for x, y in sorted(places):
+        if steps:
+            steps.append((x, steps[-1][1]))
+        steps.append((x, y))
+    return steps
+
+
+def _marks(course: _Course, plane: _Plane, drawing: Drawing, link: Link | None) -> list[Shape]:
+    shapes: list[Shape] = []
+    for point in course.points:
+        if point.mark == FIT:
+            continue
+        x, y = plane.at(point, course.aside)
+        form, kind = layout.look(point, course.form, course.colour)
+        colour = point.colour or course.colour
+        if ends := layout.ends(point.y):
+            shapes.append(line(x, plane.y(ends[0]), x, plane.y(ends[1]), f"whisker {colour}"))
+        if ends := layout.ends(point.x):
+            shapes.append(line(plane.x(ends[0]), y, plane.x(ends[1]), y, f"whisker {colour}"))
+        size = 2.0 if drawing.kind == "strip" else 3.5
+        shapes.append(svg.mark(x, y, size, form, kind, layout.tip(point, drawing), layout.href(point, link)))
+    return shapes
+
+
+# --- names beside points
+
+
+def _labels(courses: Sequence[_Course], lines: Sequence[Path], plane: _Plane) -> list[Shape]:
+    """Names where they cover neither marks, lines nor each other, those of the best first.
+
+    A name without such a place is left out: the tip has it.
+    """
+    points = [(point, *plane.at(point, course.aside)) for course in courses for point in course.points]
+    taken = [box for point, x, y in points for box in _covered(point, x, y, plane)]
+    fits = {id(course.series): all(point.mark == FIT for point in course.points) for course in courses}
+    # The lines of fits are limits, such as roofs; a line through points may pass behind a name.
+    limits = [path for path in lines if any(fits[id(c.series)] and path.title == c.series.name for c in courses)]
+    taken += [box for path in limits for box in _pieces(path)]
+    shapes: list[Shape] = []
+    for point, x, y in sorted(points, key=lambda place: place[0].mark != "best"):
+        label = words(point.label)
+        if not label:
+            continue
+        kind, wide = ("label strong", layout.BOLD) if point.mark == "best" else ("note", 1.0)
+        width = text_width(label) * wide
+        for shift, side in ((shift, side) for shift in SHIFTS for side in (1, -1)):
+            near, far = _reach(point, x, plane)
+            left = far + 5 if side > 0 else near - 5 - width
+            box = (left, y + shift - LABEL / 2, left + width, y + shift + LABEL / 2)
+            if _is_free(box, taken, plane):
+                taken.append(box)
+                if abs(shift) > LABEL:
+                    shapes.append(line(x, y, left - 2 if side > 0 else left + width + 2, y + shift, "leader"))
+                shapes.append(Text(left, y + shift + 4, label, kind))
+                break
+    return shapes
+
+
+def _is_free(box: Box, taken: Sequence[Box], plane: _Plane) -> bool:
+    left, top, right, bottom = box
+    if left < plane.left or right > plane.right + EDGE or top < plane.top or bottom > plane.bottom:
+        return False
+    return all(right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top for other in taken)
+
+
+def _reach(point: Point, x: float, plane: _Plane) -> tuple[float, float]:
+    """The left and the right end of a mark with its whiskers."""
+    ends = layout.ends(point.x)
+    return (min(x - 4, plane.x(ends[0])), max(x + 4, plane.x(ends[1]))) if ends else (x - 4, x + 4)
+
+
+def _covered(point: Point, x: float, y: float, plane: _Plane) -> Iterator[Box]:
+    """The boxes that a mark and its whiskers cover."""
+    if point.mark == FIT:
+        return
+    yield (x - MARK, y - MARK, x + MARK, y + MARK)
+    if ends := layout.ends(point.x):
+        yield (plane.x(ends[0]), y - 1, plane.x(ends[1]), y + 1)
+    if ends := layout.ends(point.y):
+        yield (x - 1, plane.y(ends[1]), x + 1, plane.y(ends[0]))
+
+
+def _pieces(path: Path) -> Iterator[Box]:
+    """The boxes that a line covers, in small pieces."""
+    for (x1, y1), (x2, y2) in zip(path.points, path.points[1:], strict=False):
+        count = max(1, int(max(abs(x2 - x1), abs(y2 - y1)) / 6) + 1)
+        for index in range(count + 1):
+            x, y = x1 + (x2 - x1) * index / count, y1 + (y2 - y1) * index / count
+            yield (x - 3, y - 3, x + 3, y + 3)
