@@ -78,7 +78,8 @@ def figure(name: str, drawing: Drawing) -> str:
 
 def style() -> str:
     """The style sheet of the pictures, in the light and in the dark scheme of the site."""
-    return f"<style>\n{''.join(rule + chr(10) for rule in _rules())}{svg.style_sheet(within='figure.ladder')}{layout.STYLE}</style>"
+    rules = "".join(f"{rule}\n" for rule in _rules())
+    return f"<style>\n{rules}{svg.style_sheet(within='figure.ladder')}{layout.STYLE}</style>"
 
 
 def _rules() -> Iterator[str]:

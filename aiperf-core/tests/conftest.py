@@ -17,7 +17,7 @@ from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 
 # The folders of `measured.py` and `made_up.py`, which make up results and evidence for tests of several folders.
-sys.path += [str(Path(__file__).parent / name) for name in ("render", "results", "validity")]
+sys.path += [str(Path(__file__).parent / name) for name in ("report", "results", "validity")]
 
 PLUGIN_HEADER = """
 from aiperf_core.commands import Command

@@ -7,7 +7,7 @@ import pytest
 
 from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import load_plugins
-from aiperf_core.render import svg
+from aiperf_core.report import svg
 from aiperf_core.render.lesson import lesson
 
 ROOT = Path(__file__).parents[2]

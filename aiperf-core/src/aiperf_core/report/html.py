@@ -42,7 +42,7 @@ def page(result: Result) -> str:
 
 
 def colours(media: str = "") -> str:
-    """The colours of pictures as CSS custom properties, in both schemes. `media` restricts the dark one, as `screen`."""
+    """The colours of pictures as CSS custom properties. `media` restricts the dark scheme, such as to `screen`."""
     query = " and ".join(filter(None, (media, "(prefers-color-scheme: dark)")))
     dark = f"@media {query} {{ :root {{ {svg.declared(svg.DARK)} }} }}"
     return f":root {{ {svg.declared(svg.PALETTE)} }}\n{dark}\n"

@@ -141,6 +141,9 @@ def _panel(ceilings: Ceilings, results: Sequence[TargetResult], marks: Sequence[
 def draw(panel: Panel, title: str, origins: Mapping[tuple[str, str], Origin] | None = None) -> Drawing:
     """The drawing of a device's roofline. `origins` are those of the marks, by target and name."""
     targets = list(dict.fromkeys(mark.target for mark in panel.marks))
+    roofs = _roofs(panel)
+    rates = [mark.flop_per_s for mark in panel.marks]
+    rates += [point.y.value for roof in roofs for point in roof.points if point.y.value is not None]
     best = max(panel.marks, key=lambda mark: mark.fraction or 0.0)
     nearest = f"{best.target}:{best.name} is nearest to its bound, at {units.percent(best.fraction or 0.0)}"
     return Drawing(
@@ -151,8 +154,8 @@ def draw(panel: Panel, title: str, origins: Mapping[tuple[str, str], Origin] | N
         if best.fraction
         else f"No row has a bound, on {panel.device}.",
         x=Axis(title="arithmetic intensity, FLOP per byte that must be moved", unit="number", log=True),
-        y=Axis(title="rate, higher is better", unit="FLOP/s", log=True),
-        series=[*_roofs(panel), *(_of_target(panel, at, target, origins or {}) for at, target in enumerate(targets))],
+        y=Axis(title="rate, higher is better", unit="FLOP/s", log=True, ends=(min(rates) / 3, 3 * max(rates))),
+        series=[*roofs, *(_of_target(panel, at, target, origins or {}) for at, target in enumerate(targets))],
     )
 
 
@@ -196,15 +199,10 @@ def _roofs(panel: Panel) -> list[Series]:
         else:
             level = roof.level or top
             ends = [(max(low, level / max(slopes)), level), (high, level)]
+        colour = "second" if roof.slope and roof is not panel.memory else "roof"
         points = [
-            Point(
-                label="",
-                x=counted(x, "number"),
-                y=counted(y, "FLOP/s"),
-                mark=FIT,
-                colour="second" if roof.slope and roof is not panel.memory else "roof",
-            )
-            for x, y in ends
+            Point(label=label, x=counted(x, "number"), y=counted(y, "FLOP/s"), mark=FIT, colour=colour)
+            for label, (x, y) in zip((roof.label, "") if roof.slope else ("", roof.label), ends, strict=True)
         ]
-        series.append(Series(name=roof.label, points=points, joined=True))
+        series.append(Series(name="", points=points, joined=True))
     return series

@@ -145,7 +145,7 @@ class Text:
     kind: str = "t"
     anchor: str = "start"
     turned: float = 0.0
-    title: str = ""
+    title: str = field(default="", converter=words)
 
 
 Shape = Dot | Path | Text
@@ -203,12 +203,17 @@ def log_scale(low: float, high: float, left: float, right: float) -> Scale:
 
 
 def axis_below(scale: Scale, top: float, bottom: float, ticks: Sequence[tuple[float, str]]) -> list[Shape]:
-    """A horizontal axis: grid lines, and a label below each."""
+    """A horizontal axis: grid lines, and a label below each where that covers no other."""
     shapes: list[Shape] = []
+    free = -math.inf
     for value, label in ticks:
-        x, half = scale(value), text_width(label) / 2
-        anchor = "start" if x - half < scale.left - 8 else "end" if x + half > scale.right + 8 else "middle"
-        shapes += [line(x, top, x, bottom, "grid"), Text(x, bottom + 14, label, "tick", anchor)]
+        x, width = scale(value), text_width(label)
+        anchor = "start" if x - width / 2 < scale.left - 8 else "end" if x + width / 2 > scale.right + 8 else "middle"
+        left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+        shapes.append(line(x, top, x, bottom, "grid"))
+        if left >= free:
+            shapes.append(Text(x, bottom + 14, label, "tick", anchor))
+            free = left + width + 6
     return shapes
 
 

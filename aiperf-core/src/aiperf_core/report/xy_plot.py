@@ -24,8 +24,11 @@ MOST, OVER_TIME = (600, 200), (300, 120)
 APART, SPREAD = 3.0, 18.0  # pixels between neighbours of several series at a named place, and between the outer ones
 LABEL = 13.0  # height of a label
 MARK = 5.0  # half the size of a mark
-# Where a label may stand: pixels below the middle of its mark. The nearest that is free is taken.
-SHIFTS = (0.0, -13.0, 13.0, -26.0, 26.0, -39.0, 39.0, 52.0, 65.0)
+# Where a label may stand: pixels below the middle of its mark, and at its right or left. The first free one is taken.
+PLACES = sorted(
+    ((shift, side) for shift in (0.0, -13.0, 13.0, -26.0, 26.0, -39.0, 39.0, 52.0, 65.0) for side in (1, -1)),
+    key=lambda place: abs(place[0]) + 30.0 * (place[1] < 0),
+)
 
 # A rectangle that is covered: left, top, right, bottom.
 Box = tuple[float, float, float, float]
@@ -253,7 +256,7 @@ def _labels(courses: Sequence[_Course], lines: Sequence[Path], plane: _Plane) ->
             continue
         kind, wide = ("label strong", layout.BOLD) if point.mark == "best" else ("note", 1.0)
         width = text_width(label) * wide
-        for shift, side in ((shift, side) for shift in SHIFTS for side in (1, -1)):
+        for shift, side in PLACES:
             near, far = _reach(point, x, plane)
             left = far + 5 if side > 0 else near - 5 - width
             box = (left, y + shift - LABEL / 2, left + width, y + shift + LABEL / 2)

@@ -1,7 +1,7 @@
 import pytest
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.render import svg
+from aiperf_core.report import svg
 from aiperf_core.render.report import pdf
 
 

@@ -1,9 +1,9 @@
 import pytest
 
-from aiperf_core.render import svg
-from aiperf_core.render.links import local
-from aiperf_core.render.svg import Dot, Picture
-from aiperf_core.render.thinning import kept
+from aiperf_core.report import svg
+from aiperf_core.report.links import local
+from aiperf_core.report.svg import Dot, Picture
+from aiperf_core.report.thinning import kept
 
 
 @pytest.mark.parametrize("address", ["/run/1?of=a%20b", "#here", "?a=b", ""])

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.render.roofline import Roof, roofline
+from aiperf_core.report.roofline import Roof, roofline
 from aiperf_core.results import example
 
 

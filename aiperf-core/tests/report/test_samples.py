@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from aiperf_core.measurements import Samples
-from aiperf_core.render.report import samples
+from aiperf_core.report import samples
 from aiperf_core.results import example
 
 
@@ -56,21 +56,17 @@ def test_a_range_holds_all_samples_but_those_that_would_flatten_the_rest():
     assert samples.strip_range(one([1.0] * 9)) == pytest.approx((0.998, 1.002))
 
 
-def test_a_density_is_thickest_where_most_samples_are():
-    times = np.concatenate([np.full(900, 1.0), np.full(100, 1.05), np.full(5, 2.0)])
-    found = one(times.tolist())
-    shape = samples.density(found, 0.98, 1.08)
-    assert len(shape) == 63
-    assert (max(shape), shape.index(1.0)) == (1.0, 12)  # at 1.00 of 0.98 to 1.08
-    assert shape[44] == pytest.approx(1 / 9)  # at 1.05
-    assert shape[11] == shape[13] == pytest.approx(0.5)
-    assert samples.beyond(found, 0.98, 1.08) == 5
+def test_the_shares_of_samples_up_to_a_time():
+    assert samples.shares(one([4.0, 1.0, 2.0, 3.0]).times) == [(1.0, 0.0), (1.0, 25.0), (2.0, 50.0), (3.0, 75.0), (4.0, 100.0)]
+    many = samples.shares(one([float(time) for time in range(1, 1001)]).times)
+    assert len(many) <= samples.MOST_SHARES + 1
+    assert many[-1] == (1000.0, 100.0)
+    assert all(share == pytest.approx(time / 10) for time, share in many[1:])
 
 
-def test_quartiles_of_rounds():
+def test_the_shares_of_each_round():
     found = one([1.0] * 20 + [1.1] * 21, rounds=[0] * 20 + [1] * 21)
-    assert samples.rounds(found)[1] == pytest.approx([1.1] * 3)
-    assert samples.rounds(found)[0] == pytest.approx([1.0] * 3)
+    assert [shares[-1] for shares in samples.shares_of_rounds(found)] == [(1.0, 100.0), (1.1, 100.0)]
 
 
 def test_a_series_has_the_medians_of_blocks():
