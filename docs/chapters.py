@@ -14,7 +14,7 @@ from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import load_plugins
 from aiperf_core.render.lesson import contents, lesson, stored
 from aiperf_core.report import layout, svg
-from aiperf_core.report.picture import both
+from aiperf_core.report.picture import picture
 from aiperf_core.report.result import Drawing
 from aiperf_core.stats import expectations
 from aiperf_core.targets import InstalledTarget
@@ -73,13 +73,13 @@ def sections(text: str, targets: list[InstalledTarget]) -> tuple[dict[str, str],
 
 def figure(name: str, drawing: Drawing) -> str:
     """A picture within the page, in the colours of the page."""
-    return f'<figure class="ladder" id="figure-{name}">{both(drawing)}</figure>'
+    return f'<figure class="ladder" id="figure-{name}">{svg.markup(picture(drawing, wide=layout.NARROW))}</figure>'
 
 
 def style() -> str:
     """The style sheet of the pictures, in the light and in the dark scheme of the site."""
     rules = "".join(f"{rule}\n" for rule in _rules())
-    return f"<style>\n{rules}{svg.style_sheet(within='figure.ladder')}{layout.STYLE}</style>"
+    return f"<style>\n{rules}{svg.style_sheet(within='figure.ladder')}</style>"
 
 
 def _rules() -> Iterator[str]:

@@ -7,8 +7,8 @@ import pytest
 
 from aiperf_core.loading import load_benchmark
 from aiperf_core.plugins import load_plugins
-from aiperf_core.report import svg
 from aiperf_core.render.lesson import lesson
+from aiperf_core.report.picture import render_svg
 
 ROOT = Path(__file__).parents[2]
 PICTURE = ROOT / "docs" / "static" / "memory-access.svg"
@@ -23,10 +23,10 @@ REMEDY = (
 def drawn():
     """The picture as a file and the paragraph on its run, as `aiperf page` writes them."""
     (target,) = [one for one in load_plugins().targets if one.name == TARGET]
-    pictures = []
-    parts = lesson(target, load_benchmark(target), lambda _, picture: pictures.append(picture) or "")
+    drawings = []
+    parts = lesson(target, load_benchmark(target), lambda _, drawing: drawings.append(drawing) or "")
     (provenance,) = [part for part in parts if part.startswith("Measured on ")]
-    return svg.document(pictures[0]), provenance
+    return render_svg(drawings[0]), provenance
 
 
 def places(text, parts):

@@ -27,10 +27,7 @@ def test_a_picture(bundle: Bundle, tmp_path: Path) -> None:
     assert result.stdout == f"{file}: 5 implementations\n"
     text = file.read_text()
     for written in (
-        "ch07.memory_access",  # the title
-        "NVIDIA H200, ceilings of 2026-11-20",
-        "arithmetic intensity, FLOP per byte that must be moved",
-        "FLOP/s",
+        "arithmetic intensity, FLOP per byte that must be moved, logarithmic",
         "strided 9.5 %",
         "coalesced 76 %",
         "wide 82 %",
@@ -40,15 +37,16 @@ def test_a_picture(bundle: Bundle, tmp_path: Path) -> None:
         "best variant",
     ):
         assert f">{written}</text>" in text
+    assert " on NVIDIA H200, ceilings of 2026-11-20</text>" in text
     for left_out in ("remembered", "swizzled", "tensor_memory"):
         assert left_out not in text
     assert run(f"{bundle.path}:ch07.memory_access", "--out", tmp_path / "again.svg").exit_code == 0
 
 
-@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+@pytest.mark.parametrize("kind", ["svg", "png"])
 def test_the_same_bytes_from_the_same_results(bundle: Bundle, tmp_path: Path, kind: str) -> None:
     if kind != "svg":
-        pytest.importorskip("matplotlib")
+        pytest.importorskip("vl_convert")
     files = [tmp_path / f"{name}.{kind}" for name in ("one", "two")]
     for file in files:
         run(f"{bundle.path}:ch07.memory_access", "--out", file)
@@ -57,7 +55,7 @@ def test_the_same_bytes_from_the_same_results(bundle: Bundle, tmp_path: Path, ki
 
 @pytest.mark.parametrize(("name", "magic"), [("roof.PNG", b"\x89PNG"), ("roof.pdf", b"%PDF-")])
 def test_other_formats(bundle: Bundle, tmp_path: Path, name: str, magic: bytes) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
     assert run(bundle.path, "--out", tmp_path / name).exit_code == 0
     assert (tmp_path / name).read_bytes().startswith(magic)
 
@@ -70,21 +68,21 @@ def test_a_file_of_another_kind(bundle: Bundle) -> None:
     )
 
 
-def test_without_matplotlib(bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+def test_without_the_package(bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "vl_convert", None)
     result = run(bundle.path, "--out", tmp_path / "roof.png")
     assert result.exit_code == 1
     assert result.stderr == (
-        "aiperf: .png needs the package 'matplotlib': pip install 'aiperf-core[plots]'. Without it, write .svg.\n"
+        "aiperf: .png needs the package 'vl-convert-python': pip install 'aiperf-core[plots]'. Without it, write .svg.\n"
     )
     assert run(bundle.path, "--out", tmp_path / "roof.svg").exit_code == 0
 
 
-def test_of_many_implementations_some_have_names(bundle: Bundle, tmp_path: Path) -> None:
+def test_of_many_implementations(bundle: Bundle, tmp_path: Path) -> None:
     for index in range(5):
         bundle.write_target(attrs.evolve(example.result(), target=f"ch07.more_{index}"))
     result = run(bundle.path, "--out", tmp_path / "roof.svg")
-    assert result.stdout == f"{tmp_path}/roof.svg: 30 implementations, 12 of them with a name\n"
+    assert result.stdout == f"{tmp_path}/roof.svg: 30 implementations\n"
 
 
 def test_a_bundle_that_is_none(tmp_path: Path) -> None:
@@ -131,7 +129,7 @@ def test_help_imports_nothing_heavy() -> None:
 
     code = (
         "import sys, aiperf_core.cli.roofline, aiperf_core.cli.ceilings\n"
-        "print([m for m in ('torch', 'numpy', 'rich', 'matplotlib') if m in sys.modules])"
+        "print([m for m in ('torch', 'numpy', 'rich', 'vl_convert') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -252,14 +252,14 @@ def test_a_picture_of_a_stored_sweep(stored):
         "left out of the picture: ch07.memory_access@n=1000: FAILED",
     ]
     text = Path("sweep.svg").read_text()
-    assert ">ch07.memory_access: time and fraction of SOL against n</text>" in text
+    assert ">ch07.memory_access: time of a call against n</text>" in text
     assert "NVIDIA H200" in text
 
 
-@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+@pytest.mark.parametrize("kind", ["svg", "png"])
 def test_the_same_bytes_from_the_same_sweep(stored, kind):
     if kind != "svg":
-        pytest.importorskip("matplotlib")
+        pytest.importorskip("vl_convert")
     for name in ("one", "two"):
         assert aiperf("sweep", stored, "--picture", f"{name}.{kind}").exit_code == 0
     assert Path(f"one.{kind}").read_bytes() == Path(f"two.{kind}").read_bytes()

@@ -77,18 +77,27 @@ def cases() -> Iterator[tuple[str, Drawing]]:
                 bands=[Band(begin=0.9, end=1.1, title=names[0])],
             )  # fmt: skip
         for kind in SPANS:
-            yield f"{kind}: {name}", Drawing(
-                name="d",
-                title=names[0],
-                kind=kind,
-                message=names[-1],
-                x=Axis(title=names[0], unit="s"),
-                y=Axis(title="lane"),
-                spans=[
-                    Span(label=names[at % len(names)], lane=str(at % 60), start=float(at // 60), length=1.0, kind="copy")
-                    for at in range(len(values))
-                ],
-                borders={"step": 1.0},
+            yield (
+                f"{kind}: {name}",
+                Drawing(
+                    name="d",
+                    title=names[0],
+                    kind=kind,
+                    message=names[-1],
+                    x=Axis(title=names[0], unit="s"),
+                    y=Axis(title="lane"),
+                    spans=[
+                        Span(
+                            label=names[at % len(names)],
+                            lane=str(at % 60),
+                            start=float(at // 60),
+                            length=1.0,
+                            kind="copy",
+                        )
+                        for at in range(len(values))
+                    ],
+                    borders={"step": 1.0},
+                ),
             )
 
 

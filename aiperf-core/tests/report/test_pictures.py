@@ -143,7 +143,7 @@ def test_of_very_many_points_the_extremes_are_drawn():
     points = [Point(label="", x=counted(float(at)), y=counted(1.0)) for at in range(10_000)]
     points[4321] = Point(label="", x=counted(4321.0), y=counted(50.0), mark="front")
     marks = [shape for shape in picture.picture(drawing(points, "lines")).shapes if isinstance(shape, svg.Dot)]
-    assert 250 < len(marks) <= 300
+    assert 100 < len(marks) <= 300
     assert min(mark.y for mark in marks) < max(mark.y for mark in marks) - 100
 
 
@@ -160,7 +160,7 @@ def test_an_axis_with_ends_and_named_places():
     axis = Axis(title="n", unit="count", log=True, ends=(1.0, 1000.0), places={"2**3": 8.0, "1e2": 100.0})
     points = [Point(label="", x=counted(x), y=counted(1.0)) for x in (8.0, 1e9)]
     made = picture.picture(drawing(points, x=axis))
-    assert ["2**3", "1e2"] == texts_of(made, "tick")[:2]
+    assert texts_of(made, "tick")[:2] == ["2**3", "1e2"]
     marks = [shape for shape in made.shapes if shape.kind == "mark s0"]
     assert marks[-1].x == layout.WIDE - layout.EDGE - 8
 

@@ -1,5 +1,4 @@
 import attrs
-import numpy as np
 import pytest
 
 from aiperf_core.measurements import Samples
@@ -57,7 +56,13 @@ def test_a_range_holds_all_samples_but_those_that_would_flatten_the_rest():
 
 
 def test_the_shares_of_samples_up_to_a_time():
-    assert samples.shares(one([4.0, 1.0, 2.0, 3.0]).times) == [(1.0, 0.0), (1.0, 25.0), (2.0, 50.0), (3.0, 75.0), (4.0, 100.0)]
+    assert samples.shares(one([4.0, 1.0, 2.0, 3.0]).times) == [
+        (1.0, 0.0),
+        (1.0, 25.0),
+        (2.0, 50.0),
+        (3.0, 75.0),
+        (4.0, 100.0),
+    ]
     many = samples.shares(one([float(time) for time in range(1, 1001)]).times)
     assert len(many) <= samples.MOST_SHARES + 1
     assert many[-1] == (1000.0, 100.0)

@@ -77,7 +77,13 @@ def test_names_that_differ_at_their_end_are_shortened_in_their_middle():
 
 @pytest.mark.parametrize(
     ("text", "true"),
-    [("wide 82 %", 52.0), ("last-level cache 11.0 TB/s", 128.4), ("ch07.memory_access", 108.2), ("MMMM", 34.5), ("1,000 µs", 43.4)],
+    [
+        ("wide 82 %", 52.0),
+        ("last-level cache 11.0 TB/s", 128.4),
+        ("ch07.memory_access", 108.2),
+        ("MMMM", 34.5),
+        ("1,000 µs", 43.4),
+    ],
 )
 def test_the_width_of_a_text_is_nearly_that_of_dejavu_sans(text, true):
     assert svg.text_width(text, 10.0) == pytest.approx(true, rel=0.12)

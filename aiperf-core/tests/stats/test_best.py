@@ -3,8 +3,8 @@ import pytest
 
 from aiperf_core.measurements import Memory
 from aiperf_core.render.look import Look
-from aiperf_core.report.roofline import roofline
 from aiperf_core.render.summary import chosen, headline
+from aiperf_core.report.roofline import roofline
 from aiperf_core.results import example
 from aiperf_core.results.models import Verdict
 from aiperf_core.stats.best import best_gain, best_of, best_variant

@@ -37,7 +37,7 @@ def roofline(what: "Address", out: Path) -> None:
     results = what.outlines()
     collected = rooflines.roofline(results, what.bundle.manifest)
     title = results[0].target if len(results) == 1 else what.bundle.path.resolve().name
-    picture.write([rooflines.draw(panel, f"{title} on {panel.device}") for panel in collected.panels], out)
+    picture.write([rooflines.draw(panel, title) for panel in collected.panels], out)
     for line in collected.left_out:
         click.echo(f"left out: {words(line)}", err=True)
     marks = sum(len(panel.marks) for panel in collected.panels)

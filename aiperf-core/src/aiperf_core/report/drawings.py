@@ -17,6 +17,7 @@ LONG = 100_000
 LOG = 8.0  # a range that spans this factor has a logarithmic axis
 WIDEST_BAR = 3.0  # how far an interval may widen an axis, as a factor beyond the outermost value
 LIGHT = "light"
+NO_FIGURE = "no stored figure"
 
 
 # --- the ladder of a target
@@ -52,23 +53,28 @@ def ladder(rungs: Sequence[Rung], metric: str, title: str) -> Drawing:
         )
         for rung in rungs
     ]
-    each = (
-        f"{point.label} {cell_text.whole(point.x) if point.x.value is not None else point.x.reason}" for point in points
-    )
     return Drawing(
         name="ladder",
         title=title,
         kind="intervals",
-        message=f"{metric} relative to the baseline: {', '.join(each)}",
+        message=f"{metric} relative to the baseline: {', '.join(map(_words, rungs))}",
         x=Axis(title=f"{what} {base}, logarithmic", log=True),
         y=Axis(title="SOL", unit="%"),
         series=[Series(name="implementations", points=points)],
     )
 
 
+def _words(rung: Rung) -> str:
+    """A rung in words: `wide 10.2x [10.1, 10.3], SOL 94 %`."""
+    figures = "" if rung.role == "baseline" else cell_text.whole(_ratio(rung)) if rung.ratio else NO_FIGURE
+    role = rung.role if rung.role in ("baseline", "yardstick") else ""
+    light = "" if rung.sol is None else f"SOL {units.percent(rung.sol)}"
+    return f"{rung.name} {', '.join(part for part in (role, figures, light) if part)}"
+
+
 def _ratio(rung: Rung) -> Figure:
     if rung.ratio is None or rung.ratio.high > rung.ratio.low:
-        return figure(rung.ratio, reason="no stored figure")
+        return figure(rung.ratio, reason=NO_FIGURE)
     return counted(rung.ratio.value)
 
 

@@ -45,7 +45,7 @@ def draw(drawing: Drawing, link: Link | None, wide: float) -> Picture:
     stacked = wide < STACKED
     shapes, top = layout.heading(drawing.title, (), wide)
     top += NAME_HIGH * layout.border_rows(drawing)
-    names = min(LONGEST, max([text_width(lane.name[:80]) for lane in lanes], default=0.0)) + EDGE + 10
+    names = min(LONGEST, max([text_width(lane.name[:80]) * layout.BOLD for lane in lanes], default=0.0)) + EDGE + 10
     figures = min(max([text_width(lane.text) for lane in lanes if lane.is_drawn], default=0.0), FIGURES * wide)
     left, right = (EDGE + 4, wide - EDGE - 4) if stacked else (names, wide - EDGE - figures - 10)
     x = layout.scale(drawing.x, _values(drawing, reference), left, right)
@@ -93,8 +93,8 @@ def _text(point: Point, drawing: Drawing) -> str:
     share = (
         f"{drawing.y.title} {cell_text.text(point.y)}" if drawing.y.unit == "%" and point.y.value is not None else ""
     )
-    figure = ", ".join(part for part in (cell_text.whole(point.x), share) if part)
-    return f"{figure} {words(point.mark)}".rstrip()
+    figure = f"{cell_text.whole(point.x)}, {share}" if share else cell_text.whole(point.x)
+    return f"{figure}{',' if share and point.mark else ''} {words(point.mark)}".rstrip()
 
 
 def _values(drawing: Drawing, reference: float | None) -> list[float]:

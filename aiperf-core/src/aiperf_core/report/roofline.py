@@ -138,8 +138,9 @@ def _panel(ceilings: Ceilings, results: Sequence[TargetResult], marks: Sequence[
 # --- drawing
 
 
-def draw(panel: Panel, title: str, origins: Mapping[tuple[str, str], Origin] | None = None) -> Drawing:
+def draw(panel: Panel, title: str = "", origins: Mapping[tuple[str, str], Origin] | None = None) -> Drawing:
     """The drawing of a device's roofline. `origins` are those of the marks, by target and name."""
+    where = f"{panel.device}, ceilings of {panel.measured[:10]}"
     targets = list(dict.fromkeys(mark.target for mark in panel.marks))
     roofs = _roofs(panel)
     rates = [mark.flop_per_s for mark in panel.marks]
@@ -148,11 +149,9 @@ def draw(panel: Panel, title: str, origins: Mapping[tuple[str, str], Origin] | N
     nearest = f"{best.target}:{best.name} is nearest to its bound, at {units.percent(best.fraction or 0.0)}"
     return Drawing(
         name=f"roofline-{panel.device}",
-        title=title,
+        title=f"{title} on {where}" if title else where,
         kind="scatter",
-        message=f"{nearest}, on {panel.device} with the ceilings of {panel.measured[:10]}."
-        if best.fraction
-        else f"No row has a bound, on {panel.device}.",
+        message=f"{nearest if best.fraction else 'no row has a bound'}; {where}.",
         x=Axis(title="arithmetic intensity, FLOP per byte that must be moved", unit="number", log=True),
         y=Axis(title="rate, higher is better", unit="FLOP/s", log=True, ends=(min(rates) / 3, 3 * max(rates))),
         series=[*roofs, *(_of_target(panel, at, target, origins or {}) for at, target in enumerate(targets))],

@@ -187,7 +187,11 @@ def _legend(drawing: Drawing, courses: Sequence[_Course]) -> list[tuple[str, str
             entries.append((form, f"{kind} {course.colour}", course.series.name))
     if any(len({point.mark for point in course.series.points}) > 1 for course in courses):
         entries += [
-            (MARKS[word][0], f"{MARKS[word][1]} baseline" if word in ROLES else MARKS[word][1], word)
+            (
+                MARKS[word][0],
+                f"{MARKS[word][1]} baseline" if word in ROLES else MARKS[word][1],
+                "best variant" if word == "best" else word,
+            )
             for word in MARKS
             if word in words_of
         ]

@@ -1,8 +1,8 @@
 import pytest
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.report import svg
 from aiperf_core.render.report import pdf
+from aiperf_core.report import svg
 
 
 def test_every_picture_gets_its_style_without_variables():

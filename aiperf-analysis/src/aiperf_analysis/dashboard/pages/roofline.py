@@ -46,9 +46,7 @@ def of_selection(asked: Asked) -> Result:
         except AiperfError as error:
             problems.append(f"{hardware}: {error}")
             continue
-        drawn += [
-            rooflines.draw(panel, f"Roofline of {hardware}: {panel.device}", origins) for panel in collected.panels
-        ]
+        drawn += [rooflines.draw(panel, f"Roofline of {hardware}", origins) for panel in collected.panels]
         records += [_record(hardware, mark, origins) for panel in collected.panels for mark in panel.marks]
         left_out += [LeftOut(f"{hardware}", "", text) for text in collected.left_out]
     if not drawn:

@@ -11,7 +11,7 @@ from aiperf_core.errors import AiperfError
 from aiperf_core.render.report.content import Report
 from aiperf_core.render.summary import chosen
 from aiperf_core.report import html, layout, picture, roofline, sample_charts, svg
-from aiperf_core.report.result import Origin, Point, counted, figure
+from aiperf_core.report.result import Point, counted, figure
 from aiperf_core.results.models import Manifest, TargetResult
 from aiperf_core.stats.best import best_variant
 
@@ -40,24 +40,14 @@ def render(report: Report, results: Sequence[TargetResult], manifest: Manifest, 
 
 
 def _glance(report: Report) -> Markup:
-    """The speedup of the variant that stands for each target; each leads to the section of its target."""
-    numbers = {section.result.target: section.number for section in report.sections}
-    rows = [(section, chosen(section.result)) for section in report.sections]
+    """The speedup of the variant that stands for each target."""
+    rows = [(section.result.target, chosen(section.result)) for section in report.sections]
     points = [
-        Point(
-            label=section.result.target,
-            x=figure(row.speedup),
-            y=counted(float(section.number), "count"),
-            mark=row.verdict.value,
-            origin=Origin("", section.result.target),
-        )
-        for section, row in rows
+        Point(label=target, x=figure(row.speedup), y=counted(float(index), "count"), mark=row.verdict.value)
+        for index, (target, row) in enumerate(rows)
         if row and row.speedup
     ]
-    if len(points) < 2:
-        return Markup("")
-    drawing = sample_charts.speedups(points, title="")
-    return picture.both(drawing, lambda origin: f"#t{numbers[origin.target or '']}")
+    return picture.both(sample_charts.speedups(points, title="")) if points else Markup("")
 
 
 def _rooflines(results: Sequence[TargetResult], manifest: Manifest) -> list[tuple[str, Markup]]:
@@ -66,7 +56,7 @@ def _rooflines(results: Sequence[TargetResult], manifest: Manifest) -> list[tupl
         panels = roofline.roofline(results, manifest).panels
     except AiperfError:  # no result has both traffic and arithmetic
         return []
-    return [(panel.device, picture.both(roofline.draw(panel, panel.device))) for panel in panels]
+    return [(panel.device, picture.both(roofline.draw(panel))) for panel in panels]
 
 
 def page_style() -> str:
