@@ -385,8 +385,8 @@ def test_a_run_has_the_pictures_of_its_report(tmp_path):
     client = client_of(tmp_path)
     run = next(one for one in links(client.get("/runs").text) if one.startswith("/run/"))
     text = client.get(run).text
-    titles = re.findall(r'<svg class="figure[^"]*"[^>]*><title>([^<]*)</title>', text)
-    kinds = ("speedups", "time per call", "distribution of the samples", "time series of the blocks")
+    titles = re.findall(r'<svg class="(?:intervals|strip)"[^>]*><title>([^<]*)</title>', text)
+    kinds = ("speedups", "time per call", "distribution of the samples", "time series")
     assert titles == [f"{kind} of ch07.memory_access" for kind in kinds]
     marks = [one for one in re.findall(r'<a href="([^"]*)" tabindex', text) if "row=coalesced" in one]
     assert marks == [f"{run.replace('run', 'samples', 1)}?of=ch07.memory_access&amp;row=coalesced"]

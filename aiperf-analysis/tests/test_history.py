@@ -11,11 +11,12 @@ from click.testing import CliRunner
 
 from aiperf_analysis.analyses.history import Options, analyze
 from aiperf_analysis.cli.analyze import Analyses
-from aiperf_analysis.render import csv_file, drawings, html
+from aiperf_analysis.render import csv_file
 from aiperf_analysis.selection import select
 from aiperf_core.cli import result_screen
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.render import svg
+from aiperf_core.report import html
+from aiperf_core.report.picture import picture, render_svg
 from aiperf_core.report.result import document
 from aiperf_core.results import example, jsontext
 
@@ -203,8 +204,8 @@ def test_a_lone_step_among_many_series_may_be_chance():
 
 def test_labels_of_an_axis_differ(tmp_path):
     result = analyze(history(tmp_path, times((10, 1.0))), Options())
-    picture = drawings.picture(result.drawings[0])
-    labels = [one.content for one in picture.shapes if getattr(one, "kind", "") == "tick" and "ms" in one.content]
+    drawn = picture(result.drawings[0])
+    labels = [one.content for one in drawn.shapes if getattr(one, "kind", "") == "tick" and "ms" in one.content]
     assert len(labels) == len({*labels}) > 2
 
 
@@ -217,7 +218,7 @@ def test_every_rendering_shows_it(tmp_path, capsys):
     jsontext.dumps(document(result))
     assert "13 to 13 of 22" in csv_file.text(result)
     assert "steps: +5" in html.page(result)
-    shapes = svg.document(drawings.picture(result.drawings[0]))
+    shapes = render_svg(result.drawings[0])
     assert "coalesced" in shapes
 
 

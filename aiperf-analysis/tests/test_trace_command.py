@@ -9,11 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from aiperf_analysis.analyses import trace as analysis
-from aiperf_analysis.render import drawings
 from aiperf_analysis.traces import breakdown, example, pieces, reading, totals, windows
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
-from aiperf_core.render import svg
+from aiperf_core.report.picture import render_svg
 from aiperf_core.report.result import Axis, Drawing, Span
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "analysis_traces.py"
@@ -126,7 +125,7 @@ def test_a_real_trace_of_torch(tmp_path):
     assert sum(one.alone for one in found.pieces.values()) + found.rest == found.window
     assert all(one.alone >= 0 for one in found.pieces.values())
     for drawing in result.drawings:
-        svg.document(drawings.picture(drawing))
+        render_svg(drawing)
 
 
 def test_the_profile_of_the_core_is_read(shell, tmp_path):
@@ -186,11 +185,9 @@ def test_a_flame_graph_of_many_operators_joins_the_smallest():
 def test_pictures_without_pieces_and_with_many_lanes(kind):
     axis = Axis(title="time", unit="s")
     empty = Drawing(name="x", title="x", kind=kind, message="nothing", x=axis, y=axis)
-    assert "nothing to show" in svg.document(drawings.picture(empty))
+    assert "nothing to show" in render_svg(empty)
     spans = [Span(label="<b>" * 9, lane=str(n), start=0.0, length=1.0, kind="compute") for n in range(60)]
-    text = svg.document(
-        drawings.picture(Drawing(name="x", title="x", kind=kind, message="m", x=axis, y=axis, spans=spans))
-    )
+    text = render_svg(Drawing(name="x", title="x", kind=kind, message="m", x=axis, y=axis, spans=spans))
     assert "<b>" not in text
     assert "not drawn" in text
 

@@ -1,44 +1,28 @@
 """The curves of a sweep: what is drawn, and in which colours."""
 
-import re
-
 import pytest
 from load_points import point
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.render import svg
+from aiperf_core.report.picture import render_svg
 from aiperf_load import pictures, tables
 from aiperf_load.intervals import Figure
 from aiperf_load.records import Knee, LoadResult
 
 
 def drawn(*points, capacity=None):
-    """The picture of these points."""
+    """The drawings of these points: latency, and throughput."""
     value = Figure(value=capacity, low=capacity, high=capacity)
     knee = Knee(capacity_per_s=value, met=0.99, rate_per_s=Figure(reason="too few")) if capacity else None
-    return pictures.picture(LoadResult(mode="sweep", points=list(points), knee=knee), "server")
+    return pictures.drawings(LoadResult(mode="sweep", points=list(points), knee=knee), "server")
 
 
-def texts(picture):
-    return [one for one in picture.shapes if isinstance(one, svg.Text)]
-
-
-def marks(picture, kind):
-    return [one for one in picture.shapes if not isinstance(one, svg.Text) and one.kind == kind and one.title]
-
-
-def test_a_point_that_does_not_count_has_a_form_and_a_colour_of_its_own():
-    picture = drawn(point(20), point(40), point(80, state="OVERLOAD"), point(160, trusted=False))
-    assert len(marks(picture, "mark s0")) == len(marks(picture, "mark s2")) == 2
-    # Of each of the two: the median, the tail, and the tokens of a user.
-    wrong = marks(picture, f"mark {pictures.WRONG}")
-    assert len(wrong) == 6
-    assert {len(one.points) for one in wrong} == {4}
-    # A class without a colour would be black, also on a black page.
-    page = svg.document(picture)
-    classes = {word for found in re.findall(r'class="([^"]*)"', page) for word in found.split()}
-    styled = set(re.findall(r"^svg \.([\w-]+) ", page, re.MULTILINE))
-    assert classes <= styled
+def test_a_point_that_does_not_count_is_marked():
+    latency, throughput = drawn(point(20), point(40), point(80, state="OVERLOAD"), point(160, trusted=False))
+    for series in (*latency.series, *throughput.series):
+        assert [each.mark for each in series.points] == ["", "", "OVERLOAD", "UNTRUSTED"]
+        assert series.joined
+        assert all(each.x.value for each in series.points)
 
 
 @pytest.mark.parametrize(("rates", "tail"), [((20, 40, 80), "p95"), ((5, 12, 15), "p90"), ((110, 120, 4), "p99"),
@@ -46,24 +30,14 @@ def test_a_point_that_does_not_count_has_a_form_and_a_colour_of_its_own():
 def test_the_upper_line_is_the_highest_percentile_that_half_of_the_points_have(rates, tail):
     points = [point(rate) for rate in rates]
     assert pictures.tail_of(points) == tail
-    assert tail in [one.content for one in texts(drawn(*points))]
+    assert [series.name for series in drawn(*points)[0].series] == ["p50", tail]
 
 
-@pytest.mark.parametrize(("capacity", "anchor"), [(21.0, "start"), (79.0, "end")])
-def test_the_capacity_is_named_where_there_is_room(capacity, anchor):
-    picture = drawn(point(20), point(40), point(80), capacity=capacity)
-    (name,) = [one for one in texts(picture) if one.content.startswith("capacity")]
-    assert (name.content, name.anchor) == (f"capacity {capacity:g}/s", anchor)
-
-
-def test_every_text_lies_within_the_picture():
-    picture = drawn(*(point(rate) for rate in (10, 20, 40, 80, 160)), capacity=150.0)
-    for one in texts(picture):
-        width = svg.text_width(one.content, 15.0 if one.kind == "title" else 11.0)
-        begin = one.x - {"start": 0.0, "middle": width / 2, "end": width}[one.anchor or "start"]
-        assert begin >= 0, one
-        assert begin + width <= picture.width, one
-        assert 0 < one.y < picture.height, one
+def test_the_capacity_is_named():
+    latency, _ = drawn(point(20), point(40), point(80), capacity=21.0)
+    assert latency.borders == {"capacity 21/s": 21.0}
+    assert ">capacity 21/s</text>" in render_svg(latency)
+    assert drawn(point(20), point(40))[0].borders == {}
 
 
 def test_a_curve_needs_two_points():

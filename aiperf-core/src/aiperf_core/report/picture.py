@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from attrs import evolve
 from markupsafe import Markup
 
 from aiperf_core.errors import AiperfError, UsageError
@@ -36,7 +37,8 @@ def picture(drawing: Drawing | Sequence[Drawing], link: Link | None = None, wide
     Raises KeyError for a kind without a drawer.
     """
     if isinstance(drawing, Drawing):
-        return _DRAWERS[drawing.kind](drawing, link, wide)
+        made = _DRAWERS[drawing.kind](drawing, link, wide)
+        return made if made.title else evolve(made, title=drawing.name)
     parts = [picture(part, link, wide) for part in drawing]
     shapes: list[svg.Shape] = []
     top = 0.0
