@@ -188,7 +188,7 @@ def _roofs(panel: Panel) -> list[Series]:
     slopes = [roof.slope for roof in roofs if roof.slope]
     places = [mark.intensity for mark in panel.marks]
     low = min(places) / 10
-    high = 8 * max([*places, *(level / slope for level in levels for slope in slopes)])
+    high = 20 * max([*places, *(level / slope for level in levels for slope in slopes)])
     top = max([*levels, *(mark.flop_per_s for mark in panel.marks)])
     series = []
     for roof in roofs:

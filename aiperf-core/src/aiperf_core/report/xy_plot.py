@@ -23,6 +23,7 @@ LEFT = 56.0
 MOST, OVER_TIME = (600, 200), (300, 120)
 APART, SPREAD = 3.0, 18.0  # pixels between neighbours of several series at a named place, and between the outer ones
 LABEL = 13.0  # height of a label
+BRIEF = 0.6  # of its width, where the whole has no place
 MARK = 5.0  # half the size of a mark
 # Where a label may stand: pixels below the middle of its mark, and at its right or left. The first free one is taken.
 PLACES = sorted(
@@ -80,7 +81,7 @@ def draw(drawing: Drawing, link: Link | None, wide: float) -> Picture:
     courses = _courses(drawing, narrow)
     if is_strip:
         shapes: list[Shape] = [Text(EDGE, 11, shortened(drawing.title, wide - 2 * EDGE), "name")]
-        top, high = 19.0, STRIP
+        top, high = 22.0, STRIP
     else:
         shapes, top = layout.heading(drawing.title, _legend(drawing, courses), wide)
         top, high = top + 14 + NAME_HIGH * layout.border_rows(drawing), LOW if narrow else HIGH
@@ -90,7 +91,7 @@ def draw(drawing: Drawing, link: Link | None, wide: float) -> Picture:
     upright = layout.values(point.y for point in points)
     y = layout.scale(drawing.y, upright, bottom, top)
     labels = layout.ticks(drawing.y, y, most[1])
-    if is_strip and len(labels) < 2:
+    if len(labels) < 2:
         labels = layout.ticks(drawing.y, y, 5)
     left = min(
         max([LEFT - 20 if narrow and not is_strip else LEFT, *(text_width(label) + EDGE + 8 for _, label in labels)]),
@@ -123,7 +124,10 @@ def _frame(drawing: Drawing, plane: _Plane, labels: Sequence[tuple[float, str]],
     """What lies behind the points: bands, both axes with their titles, areas and borders."""
     shapes = [shape for shape in layout.bands(drawing, plane.x, plane.top, plane.bottom) if shape.kind == "floor"]
     if drawing.x.title:
-        shapes += svg.axis_below(plane.x, plane.top, plane.bottom, layout.ticks(drawing.x, plane.x, most))
+        across = layout.ticks(drawing.x, plane.x, most)
+        if len(across) < 2:  # a single label gives no range
+            across = layout.ticks(drawing.x, plane.x, 2 * most)
+        shapes += svg.axis_below(plane.x, plane.top, plane.bottom, across)
         title = shortened(layout.title_of(drawing.x), plane.right - EDGE)
         shapes.append(Text(plane.right, plane.bottom + 29, title, "note", "end"))
     ticks = [(value, shortened(label, plane.left - EDGE)) for value, label in labels]
@@ -256,21 +260,34 @@ def _labels(courses: Sequence[_Course], lines: Sequence[Path], plane: _Plane) ->
     shapes: list[Shape] = []
     for point, x, y in sorted(points, key=lambda place: place[0].mark != "best"):
         label = words(point.label)
-        if not label:
-            continue
         kind, wide = ("label strong", layout.BOLD) if point.mark == "best" else ("note", 1.0)
-        width = text_width(label) * wide
-        for shift, side in PLACES:
-            near, far = _reach(point, x, plane)
-            left = far + 5 if side > 0 else near - 5 - width
-            box = (left, y + shift - LABEL / 2, left + width, y + shift + LABEL / 2)
-            if _is_free(box, taken, plane):
-                taken.append(box)
-                if abs(shift) > LABEL:
-                    shapes.append(line(x, y, left - 2 if side > 0 else left + width + 2, y + shift, "leader"))
-                shapes.append(Text(left, y + shift + 4, label, kind))
+        for text in dict.fromkeys((label, _brief(label, point))) if label else ():
+            width = text_width(text) * wide
+            place = _place(width, _reach(point, x, plane), y, taken, plane)
+            if place:
+                left, middle = place
+                taken.append((left, middle - LABEL / 2, left + width, middle + LABEL / 2))
+                if abs(middle - y) > LABEL:
+                    shapes.append(line(x, y, left - 2 if left > x else left + width + 2, middle, "leader"))
+                shapes.append(Text(left, middle + 4, text, kind, title=label if text != label else ""))
                 break
     return shapes
+
+
+def _brief(label: str, point: Point) -> str:
+    """A shorter name for a narrow picture; of a mark its end stays, where its figure is."""
+    return shortened(label, max(BRIEF * text_width(label), 40.0), keeps_end=point.mark != FIT)
+
+
+def _place(
+    width: float, reach: tuple[float, float], y: float, taken: Sequence[Box], plane: _Plane
+) -> tuple[float, float] | None:
+    """The left end and the middle line of the first free place for a label; None where there is none."""
+    for shift, side in PLACES:
+        left = reach[1] + 5 if side > 0 else reach[0] - 5 - width
+        if _is_free((left, y + shift - LABEL / 2, left + width, y + shift + LABEL / 2), taken, plane):
+            return left, y + shift
+    return None
 
 
 def _is_free(box: Box, taken: Sequence[Box], plane: _Plane) -> bool:
