@@ -91,11 +91,11 @@ def test_the_width_of_a_text_is_nearly_that_of_dejavu_sans(text, true):
 
 def test_the_style_sheet_goes_from_general_to_special():
     sheet, plain = svg.style_sheet(), svg.style_sheet(plain=True)
-    assert "svg .best { color: var(--good, #0b7038) }\n" in sheet
-    assert "svg .best { color: #0b7038 }\n" in plain
+    assert "svg .v-FASTER { color: var(--good, #0b7038) }\n" in sheet
+    assert "svg .v-FASTER { color: #0b7038 }\n" in plain
     assert "svg .mark { stroke: #ffffff; stroke-width: 1; fill: currentColor }\n" in plain
     assert "var(" not in plain
-    order = [plain.index(rule) for rule in ("path {", "svg .best {", "svg .mark {", "svg .hollow {")]
+    order = [plain.index(rule) for rule in ("path {", "svg .v-FASTER {", "svg .mark {", "svg .hollow {")]
     assert all(rule.startswith(("svg .", "path ", "circle ", "text ")) for rule in plain.splitlines())
     assert order == sorted(order), "of two rules for one shape, the later holds"
 
@@ -111,7 +111,7 @@ def test_a_file_follows_the_colour_scheme_of_its_reader():
     text = svg.document(Picture(30, 20, "x", "x", []))
     light, dark = text.split("@media (prefers-color-scheme: dark) {")
     for sheet, palette in ((light, svg.PALETTE), (dark, {**svg.PALETTE, **svg.DARK})):
-        for kind in ("best", "s0", "baseline"):
+        for kind in ("v-FASTER", "s0", "baseline"):
             assert f"svg .{kind} {{ color: {palette[svg._COLOURS[kind]]} }}" in sheet
         assert f"svg .paper {{ fill: {palette['page']} }}" in sheet
         assert f"stroke: {palette['page']}; stroke-width: 3px" in sheet

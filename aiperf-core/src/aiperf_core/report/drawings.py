@@ -148,6 +148,8 @@ def of_sweep(sweep: Sweep, note: str = "") -> list[Drawing]:
         chosen = [values for values, _ in sweep.points if _others(values, name) == others]
         for is_light in (False, True) if has_light else (False,):
             what = "fraction of the speed of light" if is_light else "time of a call"
+            y = _y_axis(rows, is_light)
+            limits = [_limit(rows, name)] if is_light and y.ends and y.ends[1] > 100 else []
             drawings.append(
                 Drawing(
                     name=f"sweep-{sweep.target}",
@@ -155,8 +157,8 @@ def of_sweep(sweep: Sweep, note: str = "") -> list[Drawing]:
                     kind="lines",
                     message=_message(sweep, rows),
                     x=_x_axis(sweep, name, rows, facts),
-                    y=_y_axis(rows, is_light),
-                    series=[*_series(sweep, chosen, rows, name, is_light), *([_limit(rows, name)] if is_light else [])],
+                    y=y,
+                    series=[*_series(sweep, chosen, rows, name, is_light), *limits],
                 )
             )
     return drawings

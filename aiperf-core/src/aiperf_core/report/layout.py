@@ -93,10 +93,10 @@ def form(index: int) -> str:
 
 def look(point: Point, form: str, colour: str) -> tuple[str, str]:
     """The form and the classes of a point: by its mark, else those of its series."""
-    found = MARKS.get(point.mark)
-    if found is None:
+    marked = MARKS.get(point.mark)
+    if marked is None:
         return form, f"mark {point.colour or colour}"
-    return found if point.mark not in ROLES else (found[0], f"{found[1]} {point.colour or colour}")
+    return marked if point.mark not in ROLES else (marked[0], f"{marked[1]} {point.colour or colour}")
 
 
 def tip(point: Point, drawing: Drawing) -> str:
@@ -166,30 +166,30 @@ def ticks(axis: Axis, scale: Scale, most: int) -> list[tuple[float, str]]:
         return _named(axis, scale)
     if axis.unit == "B" and scale.high > 0:
         return _sizes(axis, scale, most)
-    found = scale.ticks(most)
+    places = scale.ticks(most)
     if axis.unit == "count":
-        found = [value for value in found if value == round(value)] or found
+        places = [value for value in places if value == round(value)] or places
     elif axis.unit == "1" and scale.log and scale.high < 4 * scale.low:
-        found = Scale(scale.low, scale.high, scale.left, scale.right).ticks(most)
+        places = Scale(scale.low, scale.high, scale.left, scale.right).ticks(most)
     labels: list[str] = []
     for digits in range(2, 6):
-        labels = [_label(value, axis, digits) for value in found]
+        labels = [_label(value, axis, digits) for value in places]
         if len({*labels}) == len(labels):
             break
-    return list(zip(found, labels, strict=True))
+    return list(zip(places, labels, strict=True))
 
 
 def _named(axis: Axis, scale: Scale) -> list[tuple[float, str]]:
-    found: list[tuple[float, str]] = []
+    labelled: list[tuple[float, str]] = []
     free = scale.left - 100.0
     for name, value in sorted(axis.places.items(), key=lambda item: item[1]):
         half = text_width(name) / 2
         # A label at an end of the axis reaches inwards.
         middle = min(max(scale(value), scale.left - 8 + half), scale.right + 8 - half)
         if middle - half >= free:
-            found.append((value, name))
+            labelled.append((value, name))
             free = middle + half + 10
-    return found
+    return labelled
 
 
 def _sizes(axis: Axis, scale: Scale, most: int) -> list[tuple[float, str]]:
@@ -199,8 +199,8 @@ def _sizes(axis: Axis, scale: Scale, most: int) -> list[tuple[float, str]]:
         every = max(1, -(-(last - first + 1) // most))
         return [(2.0**power, _label(2.0**power, axis)) for power in range(first, last + 1, every)]
     unit = 1024.0 ** max(0, math.floor(math.log(scale.high, 1024)))
-    found = Scale(scale.low / unit, scale.high / unit, 0.0, 1.0).ticks(most)
-    return [(value * unit, _label(value * unit, axis)) for value in found]
+    places = Scale(scale.low / unit, scale.high / unit, 0.0, 1.0).ticks(most)
+    return [(value * unit, _label(value * unit, axis)) for value in places]
 
 
 def _label(value: float, axis: Axis, digits: int = 2) -> str:

@@ -39,12 +39,12 @@ def colours(implementations: Iterable[tuple[str, str]]) -> dict[str, str]:
 
     The baseline and its control are grey. Of more implementations than colours, some share a colour.
     """
-    found: dict[str, str] = {}
+    classes: dict[str, str] = {}
     others = 0
     for name, role in implementations:
         if role in ("baseline", "control"):
-            found[name] = _BASELINE
+            classes[name] = _BASELINE
         else:
-            found[name] = _OTHERS[others % len(_OTHERS)]
+            classes[name] = _OTHERS[others % len(_OTHERS)]
             others += 1
-    return found
+    return classes
