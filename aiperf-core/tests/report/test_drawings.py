@@ -72,7 +72,9 @@ def test_a_sweep_has_its_time_and_its_fraction_of_the_speed_of_light():
     row = sweep(10**6).rows[0]
     point = time.series[0].points[0]
     assert (point.y.value, point.y.low, point.y.high) == (row.time_s.value, row.time_s.low, row.time_s.high)
-    assert time.message.startswith("sweep of ch07.memory_access over n: strided 4.00 ms at n=1e6 and 4.00 ms at n=1e8; ")
+    assert time.message.startswith(
+        "sweep of ch07.memory_access over n: strided 4.00 ms at n=1e6 and 4.00 ms at n=1e8; "
+    )
 
 
 def of_fraction(fraction):

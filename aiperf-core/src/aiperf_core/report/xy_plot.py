@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
-from aiperf_core.names import words
 from aiperf_core.report import layout, svg
 from aiperf_core.report.layout import BELOW, EDGE, NAME_HIGH, STACKED, Link
 from aiperf_core.report.marks import FIT, FRONT, MARKS, ROLES
@@ -23,6 +22,7 @@ LEFT = 56.0
 MOST, OVER_TIME = (600, 200), (300, 120)
 APART, SPREAD = 3.0, 18.0  # pixels between neighbours of several series at a named place, and between the outer ones
 LABEL = 13.0  # height of a label
+LONGEST = 260.0  # width of a label
 BRIEF = 0.6  # of its width, where the whole has no place
 MARK = 5.0  # half the size of a mark
 # Where a label may stand: pixels below the middle of its mark, and at its right or left. The first free one is taken.
@@ -259,9 +259,13 @@ def _labels(courses: Sequence[_Course], lines: Sequence[Path], plane: _Plane) ->
     taken += [box for path in limits for box in _pieces(path)]
     shapes: list[Shape] = []
     for point, x, y in sorted(points, key=lambda place: place[0].mark != "best"):
-        label = words(point.label)
         kind, wide = ("label strong", layout.BOLD) if point.mark == "best" else ("note", 1.0)
-        for text in dict.fromkeys((label, _brief(label, point))) if label else ():
+        # Of a mark the end of its name stays, where its figure is.
+        label, brief = (
+            shortened(point.label, width, keeps_end=point.mark != FIT)
+            for width in (LONGEST, max(BRIEF * text_width(point.label[:80]), 40.0))
+        )
+        for text in dict.fromkeys((label, brief)) if label else ():
             width = text_width(text) * wide
             place = _place(width, _reach(point, x, plane), y, taken, plane)
             if place:
@@ -269,14 +273,9 @@ def _labels(courses: Sequence[_Course], lines: Sequence[Path], plane: _Plane) ->
                 taken.append((left, middle - LABEL / 2, left + width, middle + LABEL / 2))
                 if abs(middle - y) > LABEL:
                     shapes.append(line(x, y, left - 2 if left > x else left + width + 2, middle, "leader"))
-                shapes.append(Text(left, middle + 4, text, kind, title=label if text != label else ""))
+                shapes.append(Text(left, middle + 4, text, kind, title=point.label if text != point.label else ""))
                 break
     return shapes
-
-
-def _brief(label: str, point: Point) -> str:
-    """A shorter name for a narrow picture; of a mark its end stays, where its figure is."""
-    return shortened(label, max(BRIEF * text_width(label), 40.0), keeps_end=point.mark != FIT)
 
 
 def _place(
