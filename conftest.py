@@ -1,6 +1,7 @@
 """For the tests of all packages."""
 
 import fcntl
+import functools
 import gc
 import os
 import shutil
@@ -31,6 +32,23 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # A script's background job ignores Ctrl-C, and so would all processes that tests start and end by it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Sessions of nox that collect the files that name their marker, and no others.
+SESSIONS = ("proof", "quiet", "docs", "browser", "clusters", "long")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Fail for a test with the marker of a session that would not find its file."""
+    for marker in SESSIONS:
+        if item.get_closest_marker(marker) and f"mark.{marker}" not in _text_of(item.path):
+            raise pytest.UsageError(f"{item.nodeid} is marked {marker!r}, but its file does not say `mark.{marker}`")
+
+
+@functools.cache
+def _text_of(path: Path) -> str:
+    return path.read_text()
 
 
 @pytest.hookimpl(trylast=True)

@@ -51,6 +51,18 @@ def run_tests(session: nox.Session, *arguments: str, success_codes: Sequence[int
     run(session, "pytest", *arguments, success_codes=success_codes, PYTHONDONTWRITEBYTECODE="")
 
 
+def files_of(session: nox.Session, marker: str) -> list[str]:
+    """The test files that name a marker, so that pytest need not import all others; none where the session has paths.
+
+    `conftest.py` fails where a test has the marker and its file does not name it.
+    """
+    if any(Path(argument.partition("::")[0]).exists() for argument in session.posargs):
+        return []
+    named = re.compile(rf"\bmark\.{marker}\b")
+    files = (path for package in PACKAGES for path in sorted((ROOT / package / "tests").rglob("test_*.py")))
+    return [str(path.relative_to(ROOT)) for path in files if named.search(path.read_text())]
+
+
 def every_target(session: nox.Session) -> list[str]:
     """The option that tests every target, unless the session is told what to test."""
     return [] if session.posargs else ["--aiperf=all"]
@@ -80,13 +92,13 @@ def tests(session: nox.Session) -> None:
 @nox.session(venv_backend="none", requires=["environment"])
 def proof(session: nox.Session) -> None:
     """Prove every guard on the CPU: the whole selftest, and the corpora through the judge. Needs a quiet machine."""
-    run_tests(session, "-m", "proof and not gpu", *session.posargs)
+    run_tests(session, "-m", "proof and not gpu", *files_of(session, "proof"), *session.posargs)
 
 
 @nox.session(venv_backend="none", requires=["environment"])
 def timing(session: nox.Session) -> None:
     """Test what depends on times, one test after the other. Needs a quiet machine."""
-    chosen = ["-m", f"{CHOSEN} and quiet", *session.posargs]
+    chosen = ["-m", f"{CHOSEN} and quiet", *files_of(session, "quiet"), *session.posargs]
     none_chosen = [NONE_CHOSEN] if session.posargs else []
     run_tests(session, *chosen, success_codes=[0, SOME_FAILED, *none_chosen])
     # What failed, once more in a new process: something else may have run beside it. Twice is a failure.
@@ -98,14 +110,14 @@ def timing(session: nox.Session) -> None:
 def browser(session: nox.Session) -> None:
     """Test the dashboard with the distribution's Chromium, which is installed where it is missing (root only)."""
     run(session, "python", "aiperf-analysis/tests/chromium.py", "install")
-    run_tests(session, "-m", "browser", *session.posargs)
+    run_tests(session, "-m", "browser", *files_of(session, "browser"), *session.posargs)
 
 
 @nox.session(venv_backend="none", requires=["environment"])
 def clusters(session: nox.Session) -> None:
     """Test fleets on a real Slurm and a real Ray of three nodes on this machine; installs them where it can."""
     run(session, "python", "aiperf-fleet/tests/clusters.py", "install")
-    run_tests(session, "-m", "clusters", *session.posargs)
+    run_tests(session, "-m", "clusters", *files_of(session, "clusters"), *session.posargs)
 
 
 @nox.session(venv_backend="none", requires=["environment"])
@@ -119,7 +131,7 @@ def gpu(session: nox.Session) -> None:
 @nox.session(venv_backend="none", requires=["environment"])
 def long(session: nox.Session) -> None:
     """Test what takes minutes and shows more of the same: the sizes of the lessons, hundreds of killed processes."""
-    run_tests(session, "-m", "long", *session.posargs)
+    run_tests(session, "-m", "long", *files_of(session, "long"), *session.posargs)
 
 
 @nox.session
@@ -149,7 +161,7 @@ def docs(session: nox.Session) -> None:
 
     A page of the site that loads anything from elsewhere fails.
     """
-    run_tests(session, *THREE_AT_A_TIME, "-m", "docs", *session.posargs)
+    run_tests(session, *THREE_AT_A_TIME, "-m", "docs", *files_of(session, "docs"), *session.posargs)
     site = ROOT / "build" / "docs"
     run(session, "sphinx-build", "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env", "docs", str(site))
     # What a browser fetches by itself; a link that a reader may follow is another thing.
