@@ -1,5 +1,4 @@
 import math
-import os
 import stat
 import threading
 import time
@@ -268,4 +267,16 @@ def test_the_key_knows_the_compiler(make_host: MakeHost, monkeypatch: pytest.Mon
     make_host(LESSON).compile()
     monkeypatch.setenv("CC", f"{host_compiler.find_compiler().command[0]} -DOTHER")
     make_host(LESSON).compile()
-    assert len(os.listdir(cache_dir)) == 2
+    assert len(list(cache_dir.rglob("*.so"))) == 2
+
+
+@pytest.mark.parametrize(("links", "probes"), [(True, 1), (False, 2)])
+def test_a_compiler_with_openmp_is_probed_once_for_a_cache(
+    cache_dir: Path, monkeypatch: pytest.MonkeyPatch, links: bool, probes: int
+) -> None:
+    probed = []
+    monkeypatch.setattr(host_compiler, "_links_openmp", lambda compiler: [probed.append(compiler), links][1])
+    monkeypatch.setattr(host_compiler, "_has_openmp", host_compiler._has_openmp.__wrapped__)  # as another process
+    for _ in range(2):
+        assert host_compiler.find_compiler().openmp == (("-fopenmp",) if links else ())
+    assert len(probed) == probes

@@ -14,6 +14,7 @@ from pathlib import Path
 from attrs import frozen
 
 from aiperf_core.errors import KernelError, SkipError
+from aiperf_core.kernels import cache as kernel_cache
 from aiperf_core.kernels.diagnostics import compile_error
 
 FLAGS = ("-O3", "-march=native", "-std=c11", "-shared", "-fPIC")
@@ -74,6 +75,17 @@ def _compiler(command: tuple[str, ...]) -> Compiler:
 
 @cache
 def _has_openmp(compiler: Compiler) -> bool:
+    """Whether a library with OpenMP links. That it does is kept on disk; that it does not may change any time."""
+    name = f"openmp.{kernel_cache.key_of(*compiler.command, compiler.version)}"
+    if kernel_cache.fetch(name) is not None:
+        return True
+    links = _links_openmp(compiler)
+    if links:
+        kernel_cache.keep(name, b"links")
+    return links
+
+
+def _links_openmp(compiler: Compiler) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         probe = Path(folder, "probe.c")
         probe.write_text("#include <omp.h>\nint threads(void) { return omp_get_max_threads(); }\n")

@@ -334,8 +334,8 @@ def test_wrong_implementations_are_found(linter: Linter, name: str, start: str) 
 
 
 def test_implementations_share_the_data_until_one_is_wrong(linter: Linter, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, answered = [], []
-    open_data, answer = Judge.do_open, OpenTarget.right_answer
+    opened, answered, drawn = [], [], []
+    open_data, answer, draw = Judge.do_open, OpenTarget.right_answer, OpenTarget.draw
 
     def counted_open(self: Judge, *given: Any) -> Any:
         opened.append(given)
@@ -345,12 +345,17 @@ def test_implementations_share_the_data_until_one_is_wrong(linter: Linter, monke
         answered.append(wide)
         return answer(self, wide=wide)
 
+    def counted_draw(self: OpenTarget, seed: int) -> None:
+        drawn.append(seed)
+        draw(self, seed)
+
+    monkeypatch.setattr(OpenTarget, "draw", counted_draw)
     monkeypatch.setattr(Judge, "do_open", counted_open)
     monkeypatch.setattr(OpenTarget, "right_answer", counted_answer)
     for name in ("library", "by_columns"):
         assert attempt(linter, "sound", name, m=5, n=13, k=19) is None
     assert len(opened) == 1
-    assert answered.count(True) == 5, "an answer for each draw"
+    assert answered.count(True) == len(drawn) == 5, "an answer for each draw"
     for name in ("in_place", "ahead"):
         assert attempt(linter, "crooked", name, n=41)
     assert len(opened) == 3

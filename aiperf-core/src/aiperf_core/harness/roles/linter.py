@@ -84,14 +84,26 @@ class Linter(Judge):
         # What the data were opened for, until an implementation has done something wrong to them.
         self._opened_for: Any = None
         self._answers: dict[int, Any] = {}
+        self._drawn: dict[int, tuple[dict[str, Any], Message]] = {}
 
     def do_open(self, *positional: Any, **named: Any) -> Message:
         """Open as a judge does. Implementations that are tried at the same sizes share what is opened."""
-        self._opened_for, self._answers = None, {}
+        self._opened_for, self._answers, self._drawn = None, {}, {}
         told = super().do_open(*positional, **named)
         self._target = self._opened.target
         self._opened_for = self._target.name, self._target.device, self._target.params
         return told
+
+    def do_renew(self, seed: int) -> Message:
+        """Write the values of a seed over the old ones, drawn once for all implementations; return the numbers."""
+        if seed not in self._drawn:
+            numbers = super().do_renew(seed)
+            self._drawn[seed] = self._opened.fresh, numbers
+            return numbers
+        self._opened.fresh, numbers = self._drawn[seed]
+        self._opened.answer = self._answers.get(seed)
+        self._opened.memory.put(self._opened.fresh)
+        return numbers
 
     def _for_run(self, module: str) -> Message:
         """Nothing: no run follows."""
@@ -150,7 +162,6 @@ class Linter(Judge):
         opened, device = self._opened, self._target.kind.torch_device
         for draw, seed in enumerate(SEEDS, 1):
             arguments.update(self.do_renew(seed))
-            opened.answer = self._answers.get(seed)
             call: Callable[[], Any] = bind(run, arguments)
             output = call() if desk is None else pytree.mapped(desk.serving(call)(), lambda one: one.to(device))
             if self._target.benchmark.deferred:
