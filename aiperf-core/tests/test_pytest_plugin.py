@@ -4,14 +4,12 @@ import os
 import re
 import subprocess
 import sys
-from functools import partial
 from importlib.metadata import entry_points
 
 import pytest
 
 from aiperf_core import testing
 from aiperf_core.errors import UsageError
-from aiperf_core.harness.run.planner import Planner
 from aiperf_core.plugins import load_plugins
 from aiperf_core.target_check import TargetCheck, prime_after
 from aiperf_core.testing import Measuring, conformance
@@ -297,7 +295,7 @@ def test_a_target_that_is_not_there(acme, workers):
 
 
 def test_an_implementation_that_is_not_there(lent_server, monkeypatch):
-    monkeypatch.setattr(testing, "Planner", partial(Planner, server=lent_server()))
+    monkeypatch.setattr(testing, "ForkServer", lambda preload: lent_server())
     with Measuring() as measuring:
         (selection,) = load_plugins().select(["practice.sum_rows:sun"])
         check = TargetCheck(measuring, selection, "cpu")

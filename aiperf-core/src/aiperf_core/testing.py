@@ -21,6 +21,7 @@ from aiperf_core.audit import Setting
 from aiperf_core.described import TargetRef
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.fleet_check import fleet_conformance as fleet_conformance
+from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Known, Options
 from aiperf_core.harness.run.plan import Plan
@@ -36,6 +37,8 @@ from aiperf_core.validity.cases import Case
 Measure = Callable[..., TargetResult]
 
 BUDGET_S = 0.02
+# What every process imports that compiles or saves a model: more than a second, spent once for all targets.
+COMPILER = ("torch._dynamo",)
 # Guards of times take time, and a busy machine sets them off. A test is about right and wrong.
 OF_TIMES = frozenset({"clocks_agree", "cold_cache", "faster_than_light", "process_census"})
 
@@ -90,7 +93,7 @@ class Measuring:
         self._folder = tempfile.TemporaryDirectory(prefix="aiperf-test-")
         self._plugins = load_plugins()
         known = Known(devices=self._plugins.known_devices)
-        self.planner = Planner(Options(known=known), Path(self._folder.name))
+        self.planner = Planner(Options(known=known), Path(self._folder.name), server=ForkServer(COMPILER))
 
     def __enter__(self) -> "Measuring":
         return self
