@@ -25,7 +25,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Target
     folder = tmp_path_factory.mktemp("disk")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("compiler")))  # torch makes it at its import
+        # torch makes it at its import
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("compiler")))
         patch.setattr(tempfile, "tempdir", None)
         with Measuring() as measuring:
             results = {one.name: measuring.attempt(Selection(one), short_run("cpu")) for one in TARGETS}
