@@ -467,14 +467,15 @@ def test_an_interrupted_selftest_keeps_what_was_done(shell, monkeypatch):
     assert outcomes.read(outcomes.state(plugins)).keys() == {"play.zeros"}
 
 
-def test_the_state_is_that_of_the_sources(monkeypatch, tmp_path):
+@pytest.mark.parametrize("name", ["guard.py", "guards.toml"])
+def test_the_state_is_that_of_the_sources(tmp_path, name):
     plugins = load_plugins([])
     before = outcomes.state(plugins)
     assert before.keys() == {"format", "machine", "processor", "gpus", "driver", "torch", "sources", "plugins"}
     assert before == outcomes.state(plugins)
-    (tmp_path / "guard.py").write_text("x = 1\n")
+    (tmp_path / name).write_text("x = 1\n")
     first = outcomes._digest(tmp_path)
-    (tmp_path / "guard.py").write_text("x = 2\n")
+    (tmp_path / name).write_text("x = 2\n")
     assert outcomes._digest(tmp_path) != first
 
 

@@ -213,9 +213,9 @@ def _file(state: Mapping[str, str]) -> Path:
 
 
 def _digest(folder: Path) -> str:
-    """The SHA-256 of all sources in a folder, by name."""
+    """The SHA-256 of all sources in a folder, by name; the registry's TOML decides severities and guards."""
     digest = hashlib.sha256()
-    for path in sorted(one for one in folder.rglob("*") if one.suffix in (".py", ".c", ".cu")):
+    for path in sorted(file for file in folder.rglob("*") if file.suffix in (".py", ".toml", ".c", ".cu")):
         digest.update(f"{path.relative_to(folder)}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
