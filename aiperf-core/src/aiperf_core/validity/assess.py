@@ -1,27 +1,16 @@
 """Runs every check on the evidence of one implementation, after the samples were taken."""
 
 import importlib
+import pkgutil
 from collections.abc import Collection, Iterable
 from functools import cache
 
 from attrs import field, frozen
 
+from aiperf_core.validity import checks as folder
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Evidence
-
-_MODULES = (
-    "global_state",
-    "process_census",
-    "aliasing",
-    "both_clocks",
-    "repeat_against_fresh",
-    "cupti_ledger",
-    "ranks",
-    "seeds",
-    "versions",
-    "machine",
-    "self_check",
-)
+from aiperf_core.validity.registry import guards
 
 
 @frozen
@@ -40,8 +29,12 @@ class Assessment:
 
 @cache
 def built_in() -> tuple[Check, ...]:
-    """The checks that come with aiperf."""
-    return tuple(importlib.import_module(f"aiperf_core.validity.checks.{name}").CHECK for name in _MODULES)
+    """The checks of the modules in `checks/`, in the registry's order of their guards."""
+    order = [guard.name for guard in guards()]
+    modules = (
+        importlib.import_module(f"{folder.__name__}.{module.name}") for module in pkgutil.iter_modules(folder.__path__)
+    )
+    return tuple(sorted((module.CHECK for module in modules), key=lambda check: order.index(check.guard)))
 
 
 def assess(evidence: Evidence, checks: Iterable[Check], off: Collection[str] = ()) -> Assessment:
