@@ -113,9 +113,8 @@ def test_the_document_as_a_file(stored: Path, tmp_path: Path) -> None:
     file = tmp_path / "context.md"
     assert run(stored, "--for-llm", "--out", file).exit_code == 0
     assert file.read_text() == run(stored, "--for-llm").stdout
-    result = run(stored, "--out", tmp_path / "other.md")
-    assert result.exit_code == 1
-    assert result.stderr == ("aiperf: the analysis 'context' made no Markdown here; choose .json, .csv or .html.\n")
+    assert run(stored, "--out", tmp_path / "tables.md").exit_code == 0
+    assert (tmp_path / "tables.md").read_text().startswith("# Context of results\n\n- 5 rows of 1 target")
 
 
 def test_a_page_shows_the_document_and_runs_nothing(tmp_path: Path) -> None:

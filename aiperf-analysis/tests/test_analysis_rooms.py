@@ -13,7 +13,7 @@ LAYERS = (
     {"options", "documents", "filters"},
     {"load_documents", "fleet_documents"},
     {"selection", "machine", "power_watch", "traces", "prices", "live", "models"},
-    {"joint", "sizes", "history", "render", "calc"},
+    {"joint", "sizes", "history", "calc"},
     {"lines"},
     {"store", "advice", "ci"},
     {"sources", "analyses", "schema"},

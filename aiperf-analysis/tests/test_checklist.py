@@ -380,7 +380,7 @@ def test_check_lists_answers_of_this_machine(tmp_path: Path) -> None:
         (("--topic", "power", "--search", "no such words"),
          "no item of the topic 'power' contains 'no such words'. Give fewer or other words."),
         (("--out", "list.txt"), "'list.txt' has no known ending; --out takes a name that ends in .json, .csv, .html, .md, "
-         ".svg, .png, .pdf."),
+         ".parquet, .svg, .png, .pdf."),
     ],
 )  # fmt: skip
 def test_bad_input(arguments: tuple[str, ...], message: str) -> None:

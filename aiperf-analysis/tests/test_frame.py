@@ -265,7 +265,7 @@ def test_unknown_options_and_endings_are_refused_before_anything_is_read(aiperf,
     told = aiperf("analyze", "overview", "--in", made.folder, "--out", tmp_path / "x.pdx")
     assert told.code == 2
     assert told.err.endswith(
-        "has no known ending; --out takes a name that ends in .json, .csv, .html, .md, .svg, .png, .pdf.\n"
+        "has no known ending; --out takes a name that ends in .json, .csv, .html, .md, .parquet, .svg, .png, .pdf.\n"
     )
     told = aiperf("analyze", "overview", "--in", made.folder, "--out", tmp_path / "no" / "x.csv")
     assert (told.code, "Make it, or choose another --out." in told.err) == (2, True)

@@ -7,8 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from aiperf_analysis.render import csv_file
-from aiperf_core.report import cell_text, html
+from aiperf_core.report import cell_text, flat_tables, html
 from aiperf_core.report.result import (
     Axis,
     Column,
@@ -122,7 +121,7 @@ def test_hostile_names_in_a_bundle(made, aiperf, tmp_path):
 
 
 def test_no_cell_of_csv_is_a_formula():
-    text = csv_file.text(of_table(*HOSTILE))
+    text = flat_tables.text(of_table(*HOSTILE))
     rows = list(csv.reader(io.StringIO(text)))
     assert rows[0] == ["name", "gain", "gain_low", "gain_high", "gain_unit", "gain_reason", "bundle", "target", "row"]
     assert len(rows) == 1 + len(HOSTILE)
@@ -136,7 +135,7 @@ def test_csv_of_several_tables_and_mixed_cells():
     table = Table("one", "One", [Column("a", "A"), Column("b", "B")],
                   [Record({"a": "x", "b": Figure(value=1.0, low=0.5, high=2.0, unit="s")}), Record({"a": None, "b": "y"})])  # fmt: skip
     found = Result(analysis="a", title="A", summary=["s"], tables=[table, Table("two", "Two", [Column("c", "C")], [])])
-    assert csv_file.text(found) == (
+    assert flat_tables.text(found) == (
         "# one\na,b,b_low,b_high,b_unit,b_reason,bundle,target,row\nx,1.0,0.5,2.0,s,,,,\n,y,,,,,,,\n"
         "\n# two\nc,bundle,target,row\n"
     )

@@ -11,11 +11,10 @@ from click.testing import CliRunner
 
 from aiperf_analysis.analyses.history import Options, analyze
 from aiperf_analysis.cli.analyze import Analyses
-from aiperf_analysis.render import csv_file
 from aiperf_analysis.selection import select
 from aiperf_core.cli import result_screen
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.report import html
+from aiperf_core.report import flat_tables, html
 from aiperf_core.report.picture import picture, render_svg
 from aiperf_core.report.result import document
 from aiperf_core.results import example, jsontext
@@ -216,7 +215,7 @@ def test_every_rendering_shows_it(tmp_path, capsys):
     assert "13 to 13 of 22" in printed
     assert "WORSE" in printed
     jsontext.dumps(document(result))
-    assert "13 to 13 of 22" in csv_file.text(result)
+    assert "13 to 13 of 22" in flat_tables.text(result)
     assert "steps: +5" in html.page(result)
     shapes = render_svg(result.drawings[0])
     assert "coalesced" in shapes

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from aiperf_core import units
-from aiperf_core.devices.ceiling_figures import figures, of_datasheet
+from aiperf_core.devices.ceiling_figures import figures, of_datasheet, unit_of
 from aiperf_core.measurements import Ceilings
 from aiperf_core.report.result import Column, Figure, Record, Result, Table
 from aiperf_core.results import structure
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from aiperf_core.plugins import Plugins
 
 KIND, VERSION = "aiperf-machine", 1
-_UNITS = (("_bytes_per_s", "B/s"), ("flop_per_s", "FLOP/s"), ("_hz", "Hz"), ("_bytes", "B"), ("_s", "s"))
 
 
 def probe(plugins: "Plugins", device: str | None, *, refresh: bool, stack: ExitStack) -> dict[str, Any]:
@@ -72,7 +71,7 @@ def shown(found: Mapping[str, Any]) -> Result:
             Record(
                 {
                     "figure": key,
-                    "value": Figure(value=value, unit=_unit(key)),
+                    "value": Figure(value=value, unit=unit_of(key)),
                     "sheet": Figure(
                         value=100 * shares[key] if key in shares else None, unit="%",
                         reason=None if key in shares else "the data sheet has no such figure",
@@ -100,9 +99,4 @@ def shown(found: Mapping[str, Any]) -> Result:
 
 def ceiling_figures(ceilings: Ceilings) -> list[tuple[str, Figure]]:
     """The measured figures of a device by name, each in its unit."""
-    return [(key, Figure(value=value, unit=_unit(key))) for key, value in figures(ceilings).items()]
-
-
-def _unit(key: str) -> str:
-    name, _, _ = key.partition(".")
-    return next((unit for end, unit in _UNITS if name.endswith(end)), "1")
+    return [(key, Figure(value=value, unit=unit_of(key))) for key, value in figures(ceilings).items()]

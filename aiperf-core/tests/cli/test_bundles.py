@@ -251,7 +251,7 @@ def test_a_whole_bundle_is_asked_for(bundle, command):
 def test_compare_shows_the_paths(bundle):
     done = CliRunner().invoke(SHELL, ["compare", "bad:ch07.memory_access", "latest:ch07.memory_access"])
     assert done.stdout.startswith(
-        "left   artifacts/runs/bad:ch07.memory_access\nright  artifacts/runs/good:ch07.memory_access\n"
+        "artifacts/runs/bad:ch07.memory_access (left) and artifacts/runs/good:ch07.memory_access (right)\n"
     )
 
 

@@ -283,7 +283,7 @@ def _name(changed: Iterable[str]) -> None:
 
 def output(values: dict[str, Any], result: "Result | None" = None, *, check_only: bool = False) -> ExitCode:
     """Show a result on standard output, or write it to the file of `--out`."""
-    from aiperf_analysis.render import files
+    from aiperf_core.report import files
 
     out: Path | None = values.get("out")
     if out is not None:

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from aiperf_core.cli.measuring import device_option, json_option, scratch_planner
+from aiperf_core.cli.result_file import result_file_option, write_result
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
 @device_option("Device to measure", "the GPU, if there is one")
 @click.option("--refresh", is_flag=True, help="Measure again and replace the stored values.")
 @json_option("a JSON object, with all details of each value")
+@result_file_option
 @click.pass_obj
-def ceilings(plugins: Plugins, device: str | None, refresh: bool, as_json: bool) -> None:
+def ceilings(plugins: Plugins, device: str | None, refresh: bool, as_json: bool, out: Path | None) -> None:
     """Show the peak rates of this machine: memory, arithmetic, launches and links.
 
     The values are measured once and stored. They are measured again when the driver, torch, clocks or power limit
@@ -29,11 +32,16 @@ def ceilings(plugins: Plugins, device: str | None, refresh: bool, as_json: bool)
     from aiperf_core.cli.screen import consoles
     from aiperf_core.harness.run.options import Known, Options
 
-    out, err = consoles()
+    screen, err = consoles()
     options = Options(device=device, known=Known(devices=plugins.known_devices))
     with ExitStack() as stack, scratch_planner(options) as planner:
         found, kept = planner.all_ceilings(device, refresh, _progress(err, stack))
-    _print(out, err, found, kept, as_json)
+    if out is not None:
+        from aiperf_core.devices.ceiling_figures import of_datasheet
+        from aiperf_core.report import views
+
+        write_result(views.ceilings(found, of_datasheet(found)), out)
+    _print(screen, err, found, kept, as_json)
 
 
 def _print(out: "Screen", err: "Screen", found: "Ceilings", kept: bool, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """`aiperf compare`: what changed between two runs, or from one implementation to another."""
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ from aiperf_core.cli.bundles import ADDRESS, verified
 from aiperf_core.cli.ci import Ci, ci_options
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.result_file import result_file_option, write_result
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
 
@@ -37,11 +39,18 @@ def _floor(_: click.Context, __: click.Parameter, value: float | None) -> float 
 )
 @color_option
 @json_option()
+@result_file_option
 @ci_options
 @verified("left", "right", samples=lambda given: given["left"].implementation is not None)
 @click.pass_obj
 def compare(
-    plugins: Plugins, left: "Address", right: "Address", floor: float | None, as_json: bool, ci: Ci
+    plugins: Plugins,
+    left: "Address",
+    right: "Address",
+    floor: float | None,
+    as_json: bool,
+    out: Path | None,
+    ci: Ci,
 ) -> ExitCode:
     """Compare two runs, targets or implementations: BUNDLE, BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION.
 
@@ -64,9 +73,10 @@ def compare(
 
     found = compared(left, right, floor)
     result = view(found, _side(left), _side(right))
+    write_result(result, out)
     if as_json:
-        out, _ = consoles()
-        out.write(jsontext.dumps(_document(str(left), str(right), found)))
+        screen, _ = consoles()
+        screen.write(jsontext.dumps(_document(str(left), str(right), found)))
     else:
         result_screen.show(result, brief=("left", "right"))
     if ci.given:

@@ -45,9 +45,14 @@ def show_table(table: Table, brief: Collection[str] = ()) -> None:
     print_text(words(table.title))
     if table.note:
         print_text(words(table.note))
-    if not table.records:
+    if table.records:
+        print_records(table, brief)
+    else:
         click.echo("none")
-        return
+
+
+def print_records(table: Table, brief: Collection[str] = ()) -> None:
+    """Print the records of a table under the heads of their columns, and why figures have no value."""
     columns = [
         column
         for column in table.columns

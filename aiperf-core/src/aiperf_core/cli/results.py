@@ -8,6 +8,7 @@ import click
 from aiperf_core.cli.bundles import ADDRESS, BUNDLE, IN, verified
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.result_file import result_file_option, write_result
 from aiperf_core.cli.row_options import row_options
 from aiperf_core.errors import ExitCode
 from aiperf_core.plugins import Plugins
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from aiperf_core.render.row_columns import View
     from aiperf_core.results.address import Address
     from aiperf_core.results.listing import Run, Unreadable
-    from aiperf_core.results.models import Manifest
 
 
 @click.group("results")
@@ -28,56 +28,30 @@ def results() -> None:
 @color_option
 @IN
 @json_option("a JSON array")
-def list_results(folder: Path, as_json: bool) -> None:
+@result_file_option
+def list_results(folder: Path, as_json: bool, out: Path | None) -> None:
     """List the bundles, newest first."""
+    from aiperf_core.cli.result_screen import print_records
     from aiperf_core.cli.run_view import consoles
-    from aiperf_core.cli.tables import print_table
     from aiperf_core.names import words
+    from aiperf_core.report import views
     from aiperf_core.results import jsontext
     from aiperf_core.results.listing import bundles
 
     found = bundles(folder)
-    out, _ = consoles()
+    result = views.runs(found)
+    write_result(result, out)
+    screen, _ = consoles()
     if as_json:
-        out.write(jsontext.dumps([_record(one) for one in found]))
+        screen.write(jsontext.dumps([_record(one) for one in found]))
     elif found:
-        rows = [(words(one.name), *_facts(one)) for one in found]
-        print_table(("bundle", "targets", "started", "ended", "device", "command"), rows)
+        print_records(result.tables[0])
     else:
         click.echo(f"'{words(str(folder))}' holds no bundles. Make one: aiperf run PATTERN")
 
 
-def _facts(one: "Run | Unreadable") -> tuple[str | int, ...]:
-    """Number of targets, time, ending, device and command of a run; for an unreadable bundle, the reason."""
-    from aiperf_core import units
-    from aiperf_core.names import words
-    from aiperf_core.results.listing import Run
-
-    if not isinstance(one, Run):
-        return 0, "", "unreadable", "", words(one.problem)
-    manifest = one.manifest
-    return (
-        len(one.targets),
-        words(units.moment(manifest.created)),
-        _ended(manifest),
-        words(_device(manifest)),
-        words(" ".join(manifest.command)),
-    )
-
-
-def _device(manifest: "Manifest") -> str:
-    names = [str(gpu.get("name")) for gpu in manifest.machine.gpus if gpu.get("name")]
-    return f"{len(names)} x {names[0]}" if len(names) > 1 else names[0] if names else manifest.machine.cpu
-
-
-def _ended(manifest: "Manifest") -> str:
-    if manifest.exit_code is None:
-        return "still running or killed"
-    ended = "complete" if manifest.complete else "interrupted"
-    return f"{ended}, exit {manifest.exit_code}" if manifest.exit_code else ended
-
-
 def _record(one: "Run | Unreadable") -> dict[str, object]:
+    from aiperf_core.report.views import machine_name
     from aiperf_core.results.listing import Run
 
     if not isinstance(one, Run):
@@ -88,7 +62,7 @@ def _record(one: "Run | Unreadable") -> dict[str, object]:
         "targets": len(one.targets),
         "problem": None,
         **known,
-        "device": _device(one.manifest),
+        "device": machine_name(one.manifest),
         "documents": list(one.documents),
     }
 
@@ -98,13 +72,16 @@ def _record(one: "Run | Unreadable") -> dict[str, object]:
 @IN
 @row_options
 @json_option("a JSON object, with every sample")
+@result_file_option
 @verified("what", samples=lambda given: given["as_json"], figures=True)
 @click.pass_obj
-def show_results(plugins: Plugins, what: "Address", folder: Path, as_json: bool, view: "View | None") -> ExitCode:
+def show_results(
+    plugins: Plugins, what: "Address", folder: Path, as_json: bool, out: Path | None, view: "View | None"
+) -> ExitCode:
     """Show a bundle, or one target of it."""
     from aiperf_core.cli.show import show_bundle
 
-    return show_bundle(plugins, what, as_json, view)
+    return show_bundle(plugins, what, as_json, view, out)
 
 
 @results.command("rm")

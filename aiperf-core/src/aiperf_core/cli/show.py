@@ -7,6 +7,7 @@ import click
 
 from aiperf_core.cli.bundles import PATTERN_OR_ADDRESS, verified
 from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.result_file import result_file_option, write_result
 from aiperf_core.cli.row_options import row_options
 from aiperf_core.errors import BundleError, ExitCode, UsageError
 from aiperf_core.plugins import Plugins
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 @click.argument("what", type=PATTERN_OR_ADDRESS, metavar="TARGET_OR_BUNDLE[:TARGET]")
 @row_options
 @json_option("a JSON object, with every sample")
+@result_file_option
 @verified("what", samples=lambda given: given["as_json"], figures=True)
 @click.pass_obj
-def show(plugins: Plugins, what: "Address | str", as_json: bool, view: "View | None") -> ExitCode:
+def show(plugins: Plugins, what: "Address | str", as_json: bool, out: Path | None, view: "View | None") -> ExitCode:
     """Show the results of a run, or what a target declares.
 
     For a bundle, or BUNDLE:TARGET, show its results. For a target (ch07.memory_access) or a pattern, show sizes, costs,
@@ -35,15 +37,22 @@ def show(plugins: Plugins, what: "Address | str", as_json: bool, view: "View | N
       aiperf show ch07.memory_access
     """
     if not isinstance(what, str):
-        return show_bundle(plugins, what, as_json, view)
-    if view is not None:
-        raise UsageError("--compact, --columns, -v and --sort are for results; name a bundle, or leave them out.")
+        return show_bundle(plugins, what, as_json, view, out)
+    if view is not None or out is not None:
+        raise UsageError(
+            "--compact, --columns, -v, --sort and --out are for results; name a bundle, or leave them out."
+        )
     _show_targets(plugins, what, as_json)
     return ExitCode.OK
 
 
-def show_bundle(plugins: Plugins, address: "Address", as_json: bool, view: "View | None" = None) -> ExitCode:
-    """Print the manifest, the results, and an error for each result that cannot be read."""
+def show_bundle(
+    plugins: Plugins, address: "Address", as_json: bool, view: "View | None" = None, file: Path | None = None
+) -> ExitCode:
+    """Print the manifest, the results, and an error for each result that cannot be read.
+
+    file: written with all metrics of the results, whatever the columns shown.
+    """
     from aiperf_core.cli.documents import documents_of, print_document
     from aiperf_core.cli.resuming import print_end
     from aiperf_core.cli.run_view import Finished, consoles, print_result
@@ -62,6 +71,13 @@ def show_bundle(plugins: Plugins, address: "Address", as_json: bool, view: "View
         except BundleError as error:
             broken.append(error)
     documents = documents_of(bundle, broken) if address.target is None else []
+    if file is not None:
+        from aiperf_core.report import views
+        from aiperf_core.report.result import Source
+
+        source = Source(str(path), str(path), manifest.created, "")
+        skipped = manifest.skipped if address.target is None else []
+        write_result(views.rows(source, manifest, [*results, *skipped]), file)
     out, _ = consoles()
     if as_json:
         out.write(_as_json(path, manifest, results, documents))

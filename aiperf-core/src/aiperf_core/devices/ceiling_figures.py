@@ -23,6 +23,7 @@ GROUPS = {
     "wire": ("peer_bytes_per_s", "loopback_bytes_per_s"),
     "disk": ("disk_read_bytes_per_s", "disk_write_bytes_per_s"),
 }
+_UNITS = (("_bytes_per_s", "B/s"), ("flop_per_s", "FLOP/s"), ("_hz", "Hz"), ("_bytes", "B"), ("_s", "s"))
 
 
 def has(ceilings: Ceilings, group: str) -> bool:
@@ -51,6 +52,12 @@ def figures(ceilings: Ceilings) -> dict[str, float]:
         elif value is not None:
             found[name] = value
     return found
+
+
+def unit_of(key: str) -> str:
+    """The unit of a figure, by its key."""
+    name = key.partition(".")[0]
+    return next((unit for end, unit in _UNITS if name.endswith(end)), "1")
 
 
 def as_fields(found: Mapping[str, float]) -> dict[str, Any]:

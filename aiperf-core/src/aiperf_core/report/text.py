@@ -215,15 +215,20 @@ def _shown(row: Exported) -> tuple[tuple[str, str], ...]:
 
 
 def _markdown(name: str, manifest: Manifest, rows: Sequence[Exported]) -> str:
-    lines = [f"# {_plain(name)}", "", *(f"- {label}: {_plain(value)}" for label, value in _facts(manifest)), ""]
+    lines = [
+        f"# {markdown_text(name)}",
+        "",
+        *(f"- {label}: {markdown_text(value)}" for label, value in _facts(manifest)),
+        "",
+    ]
     lines += [f"| {' | '.join(HEADS)} |", f"|{' --- |' * len(HEADS)}"]
     for row in rows:
-        cells = [" ".join(filter(None, map(_plain, cell))) for cell in _shown(row)]
+        cells = [" ".join(filter(None, map(markdown_text, cell))) for cell in _shown(row)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def _plain(text: str) -> str:
+def markdown_text(text: str) -> str:
     """Text that Markdown shows as it is: neither markup nor HTML nor the end of a cell."""
     return re.sub(r"([\\`*_{}\[\]<>()#+!|~&])", r"\\\1", words(text))
 

@@ -254,6 +254,6 @@ def respond(asked: Asked, found: Result | Answer) -> Response:
 
 def _csv(answer: Answer) -> str:
     """The tables of an answer as CSV, as `aiperf analyze --out FILE.csv` writes them."""
-    from aiperf_analysis.render import csv_file
+    from aiperf_core.report import flat_tables
 
-    return csv_file.of_tables(answer.tables)
+    return flat_tables.of_tables(answer.tables)

@@ -1,1 +1,0 @@
-"""A `Result` as text, JSON, CSV, SVG and HTML."""

@@ -1,0 +1,177 @@
+"""What commands and pages show, as results: pure functions of bundles, ceilings and lists of runs."""
+
+from collections.abc import Iterable, Sequence
+
+from aiperf_core import units
+from aiperf_core.devices.ceiling_figures import figures, unit_of
+from aiperf_core.measurements import Ceilings
+from aiperf_core.report.metrics import STORED, of_goal
+from aiperf_core.report.result import (
+    Axis,
+    Cell,
+    Column,
+    Drawing,
+    Figure,
+    LeftOut,
+    Origin,
+    Point,
+    Record,
+    Result,
+    Series,
+    Source,
+    Table,
+    counted,
+)
+from aiperf_core.results.listing import Run, Unreadable
+from aiperf_core.results.models import DISBELIEVED, Manifest, SkippedTarget, TargetResult
+
+
+def rows(run: Source, manifest: Manifest, results: Sequence[TargetResult | SkippedTarget]) -> Result:
+    """The implementations of a run with every metric that one of them has, and the gains as a picture."""
+    measured = [result for result in results if isinstance(result, TargetResult)]
+    skipped = [result for result in results if isinstance(result, SkippedTarget)]
+    records = []
+    for result in measured:
+        for row in result.rows:
+            cells: dict[str, Cell] = {
+                "target": result.target,
+                "row": row.name,
+                "role": row.role,
+                "verdict": row.verdict.value,
+                **{metric.key: metric.of(result, row) for metric in STORED.values()},
+            }
+            records.append(Record(cells, [Origin(run.id, result.target, row.name)]))
+    shown = [metric for metric in STORED.values() if any(_has_value(record.cells[metric.key]) for record in records)]
+    columns = [
+        Column("target", "target"),
+        Column("row", "implementation"),
+        Column("role", "role"),
+        Column("verdict", "verdict", "verdict"),
+        *(Column(metric.key, metric.title, "figure") for metric in shown),
+    ]
+    return Result(
+        analysis="run",
+        title=run.path,
+        summary=[
+            f"{units.plural('target', len(measured))}, {units.plural('implementation', len(records))}",
+            f"run {units.moment(manifest.created)} on {machine_name(manifest)}",
+        ],
+        tables=[Table("rows", "Implementations", columns, records)] if records else [],
+        drawings=_gains(run, measured),
+        left_out=[LeftOut(target.target, target.verdict.value, target.reason) for target in skipped]
+        + [
+            LeftOut(f"{result.target}:{row.name}", row.verdict.value, row.reason or "", Origin(run.id, result.target))
+            for result in measured
+            for row in result.rows
+            if row.verdict in DISBELIEVED
+        ],
+        sources=[run],
+    )
+
+
+def _has_value(cell: Cell) -> bool:
+    return isinstance(cell, Figure) and cell.value is not None
+
+
+def _gains(run: Source, results: Iterable[TargetResult]) -> list[Drawing]:
+    """The gains of the variants over their baselines, by time or by memory as their goals say."""
+    points: list[Point] = []
+    for result in results:
+        metric = of_goal(result)
+        for row in result.rows:
+            gain = metric.of(result, row)
+            if row.role == "variant" and gain.value:
+                points.append(
+                    Point(
+                        label=f"{result.target}:{row.name}",
+                        x=gain,
+                        y=counted(float(len(points)), "count"),
+                        mark=row.verdict.value,
+                        origin=Origin(run.id, result.target, row.name),
+                    )
+                )
+    if not points:
+        return []
+    return [
+        Drawing(
+            name="gains",
+            title="Gains over the baselines",
+            kind="intervals",
+            message=f"The gains of {units.plural('variant', len(points))} over their baselines.",
+            x=Axis(title="gain over the baseline (above 1: better)", log=True),
+            y=Axis(title="implementation", unit="count"),
+            series=[Series(name="gain", points=points)],
+        )
+    ]
+
+
+def ceilings(measured: Ceilings, fractions: dict[str, float]) -> Result:
+    """The peak rates of a device. `fractions` are those of the data sheet, by the same names."""
+    records = [
+        Record(
+            {
+                "name": name,
+                "value": counted(value, unit_of(name)),
+                "of_datasheet": counted(fractions.get(name), "1", "no data sheet has it"),
+            }
+        )
+        for name, value in figures(measured).items()
+    ]
+    columns = [
+        Column("name", "ceiling"),
+        Column("value", "measured", "figure"),
+        Column("of_datasheet", "of the data sheet", "figure"),
+    ]
+    return Result(
+        analysis="ceilings",
+        title="Peak rates of this machine",
+        summary=[f"measured {units.moment(measured.measured)}"],
+        tables=[Table("ceilings", "Ceilings", columns, records)],
+    )
+
+
+def runs(listed: Iterable[Run | Unreadable]) -> Result:
+    """The bundles of a folder, newest first. One that cannot be read says why in place of its command."""
+    columns = [
+        Column("bundle", "bundle"),
+        Column("targets", "targets", "figure"),
+        Column("created", "started"),
+        Column("ended", "ended"),
+        Column("device", "device"),
+        Column("command", "command"),
+    ]
+    records = []
+    for bundle in listed:
+        cells: dict[str, Cell] = {"bundle": bundle.name}
+        if isinstance(bundle, Run):
+            manifest = bundle.manifest
+            cells |= {
+                "targets": len(bundle.targets),
+                "created": units.moment(manifest.created),
+                "ended": ending(manifest),
+                "device": machine_name(manifest),
+                "command": " ".join(manifest.command),
+            }
+        else:
+            cells |= {"targets": 0, "ended": "unreadable", "command": bundle.problem}
+        records.append(Record(cells))
+    return Result(
+        analysis="runs",
+        title="Runs",
+        summary=[units.plural("bundle", len(records))],
+        tables=[Table("runs", "Runs", columns, records)],
+    )
+
+
+def machine_name(manifest: Manifest) -> str:
+    """The GPUs of a run, or its processor."""
+    names = [str(gpu.get("name")) for gpu in manifest.machine.gpus if gpu.get("name")]
+    return f"{len(names)} x {names[0]}" if len(names) > 1 else names[0] if names else manifest.machine.cpu
+
+
+def ending(manifest: Manifest) -> str:
+    """How a run ended."""
+    if manifest.exit_code is None:
+        return "still running or killed"
+    ended = "complete" if manifest.complete else "interrupted"
+    return f"{ended}, exit {manifest.exit_code}" if manifest.exit_code else ended

@@ -1,0 +1,118 @@
+"""Commands that show results write them to `--out FILE`, in each format, whole or not at all."""
+
+import csv
+import io
+import json
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+from aiperf_core.cli.main import Shell
+from aiperf_core.plugins import load_plugins
+from aiperf_core.report import files
+from aiperf_core.results import example
+from aiperf_core.results.bundle import Bundle
+
+HOSTILE = "=1+1\x1b[2J<b>|"
+COMMANDS = {
+    "show": ("show", "BUNDLE", "--no-verify"),
+    "results-show": ("results", "show", "BUNDLE", "--no-verify"),
+    "results-list": ("results", "list", "--in", "FOLDER"),
+    "compare": ("compare", "BUNDLE", "BUNDLE"),
+}
+PICTURES = {"show", "results-show", "compare"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with one bundle, in which a name of an implementation is hostile."""
+    made = tmp_path_factory.mktemp("bundles")
+    believed = [example.rows()[0], example.rows()[1], example.rows()[-1]]
+    rows = [believed[0], attrs.evolve(believed[1], name=HOSTILE), believed[2]]
+    bundle = Bundle.create_at(made / "run")
+    bundle.write_target(attrs.evolve(example.result(), rows=rows))
+    bundle.write_manifest(example.manifest())
+    return made
+
+
+def ask(folder, command, out):
+    words = {"BUNDLE": str(folder / "run"), "FOLDER": str(folder)}
+    arguments = [words.get(part, part) for part in COMMANDS[command]]
+    return CliRunner().invoke(Shell(load_plugins([])), [*arguments, "--out", str(out)])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("ending", files.TEXTS)
+def test_every_command_writes_every_table_format(folder, tmp_path, command, ending):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    out = tmp_path / f"result{ending}"
+    result = ask(folder, command, out)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout
+    data = out.read_bytes()
+    assert ending == ".parquet" or b"\x1b" not in data
+    if ending == ".json":
+        assert json.loads(data)["tables"][0]["records"]
+    elif ending == ".csv":
+        cells = [cell for row in csv.reader(io.StringIO(data.decode())) for cell in row]
+        assert not any(cell.startswith("=") for cell in cells)
+    elif ending == ".html":
+        assert b"<b>" not in data
+    elif ending == ".md":
+        assert b"| --- |" in data
+        assert b" <b>" not in data
+    else:
+        import pyarrow.parquet
+
+        names = pyarrow.parquet.read_table(out).column_names
+        assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_with_a_picture_writes_it(folder, tmp_path, command):
+    out = tmp_path / "result.svg"
+    result = ask(folder, command, out)
+    if command in PICTURES:
+        assert result.exit_code == 0, result.stderr
+        assert out.read_text().startswith("<svg")
+    else:
+        assert result.exit_code == 1
+        assert result.stderr == "aiperf: 'runs' made no picture here; choose .json, .csv or .html.\n"
+        assert not out.exists()
+
+
+def test_the_rows_have_every_metric_that_is_measured_with_its_interval(folder, tmp_path):
+    assert ask(folder, "show", tmp_path / "rows.csv").exit_code == 0
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "rows.csv").read_text())))
+    assert [row["row"] for row in rows] == ["strided", "'=1+1<b>|", "memcpy"]
+    assert float(rows[1]["time_s_low"]) < float(rows[1]["time_s"]) < float(rows[1]["time_s_high"])
+    assert rows[0]["speedup_reason"] == "a baseline has none"
+    assert {"bytes_per_s", "speed_of_light_fraction", "peak_bytes"} <= rows[0].keys()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_name_that_cannot_be_written_is_refused_first(folder, tmp_path, command):
+    accepted = ".json, .csv, .html, .md, .parquet, .svg, .png, .pdf"
+    result = ask(folder, command, tmp_path / "result.xyz")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.endswith(f"has no known ending; --out takes a name that ends in {accepted}.\n")
+    result = ask(folder, command, tmp_path / "none" / "result.csv")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"aiperf: the folder '{tmp_path / 'none'}' does not exist. Make it, or choose another --out.\n"
+    )
+
+
+def test_a_full_disk_leaves_nothing(folder, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("aiperf_core.atomic.write", full)
+    result = ask(folder, "show", tmp_path / "rows.csv")
+    assert result.exit_code == 1
+    assert result.stderr.endswith(
+        f"aiperf: cannot write '{tmp_path / 'rows.csv'}': No space left on device. Choose another --out.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
