@@ -136,11 +136,12 @@ def long(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style and format. To repair what can be repaired: nox -s lint -- --fix."""
+    """Check style, format and the budget of lines. To repair what can be repaired: nox -s lint -- --fix."""
     session.install("-c", "constraints.txt", *nox.project.dependency_groups(GROUPS, "lint"))
     fix = "--fix" in session.posargs
     session.run("ruff", "check", *(["--fix"] if fix else []), ".")
     session.run("ruff", "format", *([] if fix else ["--check"]), ".")
+    session.run("python", "line_budget.py")
 
 
 @nox.session(venv_backend="none", requires=["environment"])
