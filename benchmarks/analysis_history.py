@@ -32,6 +32,7 @@ from aiperf_analysis.history.newest import newest
 from aiperf_analysis.history.noise import Floats
 from aiperf_core import atomic
 from aiperf_core.results import jsontext
+from aiperf_core.stats.distributions import share_interval
 
 SD = 0.005
 WITHIN = 1e-6  # variance within a run: 0.1 % of standard error
@@ -60,9 +61,7 @@ class Rate:
     @property
     def interval(self) -> tuple[float, float]:
         """The interval of Wilson, 95 %."""
-        z, n, p = 1.959964, self.cases, self.share
-        middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        return max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n))
+        return share_interval(self.share, self.cases)
 
     @property
     def word(self) -> str:

@@ -18,6 +18,7 @@ from attrs import define
 from aiperf_analysis import joint
 from aiperf_analysis.analyses import pareto
 from aiperf_core.measurements import Estimate
+from aiperf_core.stats.distributions import NORMAL
 from aiperf_core.stats.intervals import Blocks, joint_medians
 
 FLOOR = 0.01
@@ -72,7 +73,7 @@ def run(true: np.ndarray, noise: tuple[float, float, float], rng: np.random.Gene
     found = np.empty((draws, len(true), 3))
     found[:, :, 0] = joint_medians(sides, draws, int(rng.integers(1 << 31)))
     found[:, :, 1] = true[:, 1]
-    wide = 1.96 * math.sqrt(2) * of_counter
+    wide = NORMAL * math.sqrt(2) * of_counter
     for place, energy in enumerate(true[:, 2]):
         seen = energy * rng.lognormal(0, of_counter)
         found[:, place, 2] = joint.lognormal(Estimate(seen, seen * math.exp(-wide), seen * math.exp(wide)), rng, draws)

@@ -127,11 +127,11 @@ def summary(runs):
 
 def ratio(runs):
     """The ratio and its 95 % interval, from the pairs."""
-    from aiperf_core.stats.distributions import t_quantile
+    from aiperf_core.stats.distributions import t_end
 
     pairs = zip(runs["with"], runs["without"], strict=True)
     logs = [math.log(one["time_s"] / other["time_s"]) for one, other in pairs]
-    half = t_quantile(0.975, len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
+    half = t_end(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
     return [math.exp(mean(logs) + one) for one in (-half, 0.0, half)]
 
 

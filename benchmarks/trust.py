@@ -23,7 +23,6 @@ compared with both its neighbours, so the intervals given with the proportions a
 import argparse
 import contextlib
 import json
-import math
 import os
 import secrets
 import sys
@@ -31,7 +30,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from statistics import NormalDist, median
+from statistics import median
 from typing import Any
 
 import cattrs
@@ -45,6 +44,7 @@ from aiperf_core.harness.run.setup import Reporter
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.results.machine import machine
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
+from aiperf_core.stats.distributions import share_interval
 from aiperf_core.stats.intervals import half_width
 from aiperf_core.targets import InstalledTarget, Selection
 
@@ -52,8 +52,6 @@ TARGETS = Path(__file__).parent / "trust_targets"
 SAME = ("same_a", "same_b")
 SLOWER = "slower"
 COMPARED = (Verdict.FASTER, Verdict.SLOWER, Verdict.SAME, Verdict.INCONCLUSIVE)
-
-_NORMAL = NormalDist().inv_cdf(0.975)
 
 
 @frozen
@@ -277,13 +275,10 @@ class Claim:
 
 
 def wilson(hits: int, of: int) -> tuple[float, float]:
-    """The 95 % interval of a proportion (Wilson, Journal of the American Statistical Association 22, 1927)."""
+    """The 95 % interval of a proportion."""
     if of == 0:
         return 0.0, 1.0
-    share, weight = hits / of, _NORMAL**2 / of
-    middle = (share + weight / 2) / (1 + weight)
-    half = _NORMAL / (1 + weight) * math.sqrt(share * (1 - share) / of + weight / (4 * of))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    return share_interval(hits / of, of)
 
 
 def proportion(hits: int, of: int) -> str:

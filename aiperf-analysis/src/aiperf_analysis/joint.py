@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from aiperf_analysis.selection import Entry
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.metrics import half_width
+from aiperf_core.stats.distributions import NORMAL
+from aiperf_core.stats.draws import DRAWS, ends
 from aiperf_core.stats.intervals import joint_medians
 
 Floats = NDArray[np.float64]
 
-DRAWS = 2000
 SHARED = "rows of one target of one bundle share the draws of the bootstrap; rows of different bundles are independent"
-_NORMAL = 1.959963984540054
 
 
 def times(entries: Sequence[Entry], draws: int = DRAWS, seed: int = 0) -> Floats:
@@ -54,7 +54,7 @@ def _shared(entries: Sequence[Entry], draws: int, seed: int) -> Floats | None:
 
 def lognormal(estimate: Estimate, rng: np.random.Generator, draws: int) -> Floats:
     """Draws of a figure whose 95 % interval is that of a repeated run."""
-    found: Floats = estimate.value * np.exp(half_width(estimate) / _NORMAL * rng.standard_normal(draws))
+    found: Floats = estimate.value * np.exp(half_width(estimate) / NORMAL * rng.standard_normal(draws))
     return found
 
 
@@ -64,5 +64,5 @@ def ranks(scores: Floats) -> list[tuple[int, int]]:
     scores: (draws, columns).
     """
     order = np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1) + 1
-    low, high = np.quantile(order, [0.025, 0.975], axis=0, method="nearest")
+    low, high = ends(order, "nearest")
     return [(int(best), int(worst)) for best, worst in zip(low, high, strict=True)]

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import DISBELIEVED
-from aiperf_core.stats.distributions import f_tail, t_quantile, t_tail
+from aiperf_core.stats.distributions import f_tail, t_end, t_tail
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -172,7 +172,7 @@ class _Fits:
         gained = max(without_ss - alone_ss, 0.0)
         t = math.copysign(math.sqrt(gained / error), beta)
         standard = abs(beta / t) if t else math.sqrt(error / max(float(self.of[machine].sum()), 1.0))
-        half = t_quantile(0.975, dof) * standard
+        half = t_end(dof) * standard
         low, ratio, high = (math.exp(max(-700.0, min(700.0, one))) for one in (beta - half, beta, beta + half))
         return MachineEffect(machine, int(self.of[machine].sum()), ratio, low, high, t_tail(t, dof), False)
 

@@ -14,16 +14,18 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
+from aiperf_core.stats.distributions import ENDS, NORMAL, share_interval
+
 Floats = NDArray[np.float64]
 
-TAIL = 0.025  # of an interval, on each side
+# With six decimals, as stored loads have it: their rechecks compare more digits than that.
+ROUNDED_NORMAL = round(NORMAL, 6)
 BEYOND = 10  # requests that must lie beyond a percentile
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 # The sum of measured autocorrelations ends too early on average, and few batches tell their variance badly. By this
 # factor, intervals of short measurements hold as often as they should.
 CAUTION = 1.4
 _BATCHES = 20
-_NORMAL = 1.959964
 _MOST_TERMS = 1 << 17  # of a sum of autocorrelations
 _DEVIATIONS = 9  # of a binomial distribution, outside of which nothing lies
 
@@ -130,7 +132,7 @@ def _binomial_ends(count: int, share: float) -> tuple[int, int]:
     # Each probability follows from the one before.
     growth = np.log((count - hits) / (hits + 1)) + math.log(share) - math.log1p(-share)
     summed = np.cumsum(np.exp(start + np.concatenate(([0.0], np.cumsum(growth)))))
-    low, high = np.searchsorted(summed, [TAIL, 1 - TAIL], side="right")
+    low, high = np.searchsorted(summed, ENDS, side="right")
     return first + int(low), min(last, first + int(high))
 
 
@@ -162,7 +164,5 @@ def share(hits: NDArray[np.bool_]) -> Figure:
         return Figure(reason="no requests were counted")
     value = float(hits.mean())
     worth = count / correlation_time(hits.astype(np.float64)) if 0 < value < 1 else count
-    z2 = _NORMAL**2
-    middle = (value + z2 / (2 * worth)) / (1 + z2 / worth)
-    half = _NORMAL * math.sqrt(value * (1 - value) / worth + z2 / (4 * worth**2)) / (1 + z2 / worth)
-    return Figure(value=value, low=max(0.0, min(value, middle - half)), high=min(1.0, max(value, middle + half)))
+    low, high = share_interval(value, worth, ROUNDED_NORMAL)
+    return Figure(value=value, low=min(value, low), high=max(value, high))

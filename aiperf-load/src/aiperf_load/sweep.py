@@ -6,7 +6,8 @@ from contextlib import suppress
 import numpy as np
 
 from aiperf_core.errors import UsageError
-from aiperf_load.intervals import Figure
+from aiperf_core.stats.draws import ends
+from aiperf_load.intervals import ROUNDED_NORMAL, Figure
 from aiperf_load.outcomes import Kind
 from aiperf_load.records import Knee, Point
 
@@ -122,14 +123,11 @@ def _bend(points: Sequence[Point]) -> Figure:
     high = np.array([one.user_tokens_per_s.high or one.user_tokens_per_s.value for one in kept], dtype=np.float64)
     rng = np.random.default_rng(6)
     # Log-normal, so that 95 % of the draws lie within the interval of each point.
-    spread = np.log(high / low) / (2 * 1.959964)
+    spread = np.log(high / low) / (2 * ROUNDED_NORMAL)
     draws = np.exp(np.log(y) + rng.standard_normal((DRAWS, len(y))) * spread)
     bends = rates[[_farthest(x, one) for one in draws]]
-    return Figure(
-        value=float(rates[_farthest(x, y)]),
-        low=float(np.quantile(bends, 0.025, method="nearest")),
-        high=float(np.quantile(bends, 0.975, method="nearest")),
-    )
+    low, high = ends(bends, "nearest")
+    return Figure(value=float(rates[_farthest(x, y)]), low=float(low), high=float(high))
 
 
 def _farthest(

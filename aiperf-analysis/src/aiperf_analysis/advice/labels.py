@@ -14,7 +14,6 @@ A labelled folder holds bundles and `labels.toml`:
 the label does not name is not counted.
 """
 
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,12 +24,12 @@ from aiperf_analysis.advice.rules import RULES, Rule
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
 from aiperf_core.report.result import Figure
+from aiperf_core.stats.distributions import share_interval
 from aiperf_core.targets import nearest
 
 FILE = "labels.toml"
 LEAST = 0.80
 NOT_MEASURED = "precision not measured"
-_NORMAL = 1.959963984540054
 
 
 @frozen
@@ -62,12 +61,9 @@ class Precision:
         return self.value >= LEAST
 
     def figure(self) -> Figure:
-        """The precision in percent with Wilson's 95 % interval (Wilson, J. Am. Stat. Assoc. 22, 1927)."""
-        n, share, square = self.found, self.value, _NORMAL**2
-        middle = (share + square / (2 * n)) / (1 + square / n)
-        half = _NORMAL / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
-        low, high = max(0.0, middle - half), min(1.0, middle + half)
-        return Figure(value=100 * share, low=100 * low, high=100 * high, unit="%")
+        """The precision in percent with its 95 % interval."""
+        low, high = share_interval(self.value, self.found)
+        return Figure(value=100 * self.value, low=100 * low, high=100 * high, unit="%")
 
 
 def read(folder: Path) -> list[Label]:

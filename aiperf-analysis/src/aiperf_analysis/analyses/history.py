@@ -203,13 +203,13 @@ def _missing(standing: Standing, unit: str = "%") -> Figure:
 
 def _level(one: Told) -> Figure:
     """The mean of the runs since the last step, with the interval of that mean."""
-    from aiperf_core.stats.distributions import t_quantile
+    from aiperf_core.stats.distributions import t_end
 
     unit = one.series.metric.unit
     if one.course is None:
         return _missing(one.standing, unit)
     last = one.course.segments[-1]
-    half = t_quantile(0.975, max(2.0, len(one.series.runs) - len(one.course.segments))) * last.error
+    half = t_end(max(2.0, len(one.series.runs) - len(one.course.segments))) * last.error
     return figure(Estimate(*(finite_exp(last.level + side) for side in (0.0, -half, half))), unit, "derived")
 
 

@@ -27,10 +27,10 @@ from aiperf_core.report.result import (
     figure,
 )
 from aiperf_core.results.models import Verdict
+from aiperf_core.stats.draws import ends, resamples
 from aiperf_core.targets import nearest
 
 FEWEST = 3  # effects of a distribution; of fewer, each is shown by itself
-DRAWS = 2000
 QUARTILES = (0.25, 0.5, 0.75)
 
 
@@ -173,9 +173,7 @@ def _median(effects: Sequence[Effect]) -> Figure:
             value=float(np.exp(np.median(logs))), low=min(one.gain.low for one in effects),
             high=max(one.gain.high for one in effects),
         )  # fmt: skip
-    rng = np.random.default_rng(0)
-    drawn = np.median(rng.choice(logs, size=(DRAWS, len(logs))), axis=1)
-    low, high = np.exp(np.quantile(drawn, [0.025, 0.975]))
+    low, high = np.exp(ends(np.median(resamples(logs), axis=1)))
     return Figure(value=float(np.exp(np.median(logs))), low=float(low), high=float(high))
 
 

@@ -13,6 +13,7 @@ from aiperf_analysis.models.pieces import LEAST_POINTS
 from aiperf_analysis.selection import Entry
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.result import Cell, Column, Figure, Record, Table, counted, figure
+from aiperf_core.stats.distributions import ENDS
 
 
 @frozen(eq=False)
@@ -60,7 +61,7 @@ def links_of(group: Group, draws: int) -> list[Link]:
     fitted = columns @ found[0]
     alpha = percentiles(float(found[0, 0]), found[1:, 0])
     rate = None
-    if found[0, 1] > 0 and (found[1:, 1] > 0).mean() > 0.975:
+    if found[0, 1] > 0 and (found[1:, 1] > 0).mean() > ENDS[1]:
         slopes = found[1:, 1][found[1:, 1] > 0]
         rate = percentiles(float(1 / found[0, 1]), 1 / slopes)
     apart = np.abs(fitted / values[0] - 1)

@@ -23,6 +23,7 @@ from aiperf_core.report.result import (
     counted,
 )
 from aiperf_core.stats.best import best_of
+from aiperf_core.stats.draws import ends, resamples
 
 # The kinds of baseline over which gains are averaged. A gain over an antipattern says how bad that is.
 AVERAGED = ("reasonable", "naive")
@@ -121,10 +122,10 @@ def geometric_mean(gains: Sequence[float], seed: int = 0) -> Figure:
     if len(gains) < FEWEST:
         return Figure(value=None, reason=f"a mean takes at least {FEWEST} targets; found {len(gains)}")
     logs = np.log(gains)
-    drawn = np.random.default_rng(seed).choice(logs, size=(DRAWS, len(logs))).mean(axis=1)
+    drawn = resamples(logs, DRAWS, seed).mean(axis=1)
     # As for a mean of n values: resampling n of them shows (n - 1) / n of the variance.
     wide = (drawn - logs.mean()) * math.sqrt(len(logs) / (len(logs) - 1))
-    low, high = np.quantile(wide, [0.025, 0.975])
+    low, high = ends(wide)
     mean = float(logs.mean())
     return Figure(value=math.exp(mean), low=math.exp(mean + float(low)), high=math.exp(mean + float(high)))
 

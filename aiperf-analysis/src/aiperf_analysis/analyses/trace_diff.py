@@ -27,6 +27,7 @@ from aiperf_core.report.result import (
     Table,
     counted,
 )
+from aiperf_core.stats.draws import block_means, ends
 
 
 @frozen
@@ -175,10 +176,10 @@ def _ratio(a: Piece | None, b: Piece | None) -> Figure:
     least = min(len(a.lengths), len(b.lengths))
     if least < draws.LEAST:
         return Figure(value=None, reason=f"an interval needs {draws.LEAST} calls in each trace; there are {least}")
-    bottom = draws.drawn_means(a.lengths)
+    bottom = block_means(a.lengths)
     if not bottom.min() > 0:
         return Figure(value=None, reason="calls of A take no time")
-    low, high = draws.ends(draws.drawn_means(b.lengths, seed=1) / bottom)
+    low, high = ends(block_means(b.lengths, seed=1) / bottom)
     return Figure(value=float(b.lengths.mean() / a.lengths.mean()), low=low, high=high)
 
 

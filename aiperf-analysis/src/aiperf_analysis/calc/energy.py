@@ -8,7 +8,7 @@ from attrs import frozen
 
 from aiperf_core.measurements import Energy, Estimate
 from aiperf_core.report.result import Figure
-from aiperf_core.stats.distributions import t_quantile
+from aiperf_core.stats.distributions import t_end
 from aiperf_core.stats.intervals import Blocks
 
 # The share of a figure from which the steps of the counter leave no more than a bound.
@@ -16,7 +16,6 @@ COARSE = 0.05
 # Each end of the counted time lies anywhere within one step seen late, so two runs differ by the sum of four uniform
 # errors. Its 97.5 % quantile is this many times the largest error of one run's end (Irwin-Hall, n = 4).
 _STEPS = 1.1249
-_NORMAL = 1.959963984540054
 
 
 @frozen
@@ -87,7 +86,7 @@ def time_error(blocks: Blocks | None, shown: Estimate | None, rounds: int) -> fl
     if blocks is not None and len(blocks.times):
         medians = [float(np.median(blocks.times[blocks.rounds == which])) for which in np.unique(blocks.rounds)]
         if len(medians) > 1:
-            return t_quantile(0.975, len(medians) - 1) * math.sqrt(2) * float(np.std(np.log(medians), ddof=1))
+            return t_end(len(medians) - 1) * math.sqrt(2) * float(np.std(np.log(medians), ddof=1))
     if shown is None or shown.low <= 0:
         return math.inf
     half = max(math.log(shown.high / shown.value), math.log(shown.value / shown.low))

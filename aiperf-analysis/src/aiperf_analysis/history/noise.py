@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aiperf_core.measurements import Estimate
+from aiperf_core.stats.distributions import NORMAL, NORMAL_OF_MAD
 
 Floats = NDArray[np.float64]
 
-# The standard deviation of a normal distribution, relative to its median absolute deviation.
-_NORMAL_OF_MAD = 1.4826
 # Half the width of an interval in standard errors: it holds 95 % of repeated runs, whose error adds to this run's.
-_HALF_WIDTH = 1.959963984540054 * math.sqrt(2)
+_HALF_WIDTH = NORMAL * math.sqrt(2)
 # The least standard deviation of a run. It keeps the weights of counted figures finite.
 LEAST_SD = 1e-4
 # Neighbours count as alike from this autocorrelation on, and in short series from what chance makes in 1 of 15.
@@ -48,7 +47,7 @@ def between(values: Floats, within: Floats) -> float:
     if len(values) < 3:
         return 0.0
     differences = np.diff(values)
-    deviation = _NORMAL_OF_MAD * float(np.median(np.abs(differences - np.median(differences))))
+    deviation = NORMAL_OF_MAD * float(np.median(np.abs(differences - np.median(differences))))
     return max(0.0, deviation**2 / 2 - float(np.mean(within)))
 
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import frozen
 
-from aiperf_analysis.models.draws import DRAWS, NORMAL, Floats, log_draws, log_error, widening
+from aiperf_analysis.models.draws import Floats, log_draws, log_error, widening
 from aiperf_core.measurements import Estimate
+from aiperf_core.stats.distributions import NORMAL
+from aiperf_core.stats.draws import DRAWS
 
 # A near tie: models whose AICc differ by at most this are shown together (Burnham and Anderson, Model Selection and
 # Multimodel Inference, 2nd edition, 2002, section 2.6).

@@ -13,27 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aiperf_core.measurements import Estimate
-from aiperf_core.stats.distributions import t_quantile
-from aiperf_core.stats.intervals import Blocks, median_interval
+from aiperf_core.stats.distributions import NORMAL, t_end
+from aiperf_core.stats.draws import DRAWS, ends
+from aiperf_core.stats.intervals import Blocks, median_interval, resampled_medians
 
 Floats = NDArray[np.float64]
 
-DRAWS = 2000
-NORMAL = 1.959963984540054  # the 97.5 % quantile
 _RUNS = 2  # whose variances the interval of a time has: this run's, and that of a repeat
 
 
 def widening(rounds: Sequence[int]) -> float:
     """The factor by which draws of a fit to points of these numbers of rounds are widened."""
     freedom = sum(one - 1 for one in rounds if one > 1)
-    return t_quantile(0.975, freedom) / NORMAL if freedom else 1.0
+    return t_end(freedom) / NORMAL if freedom else 1.0
 
 
 def log_error(estimate: Estimate, rounds: int = 1) -> float:
     """The standard error of the logarithm of a time, from its interval for a repeated run. rounds: of the run."""
     if estimate.low <= 0:
         return math.inf
-    quantile = t_quantile(0.975, rounds - 1) if rounds > 1 else NORMAL
+    quantile = t_end(rounds - 1) if rounds > 1 else NORMAL
     return math.log(estimate.high / estimate.low) / (2 * quantile * math.sqrt(_RUNS))
 
 
@@ -54,25 +53,9 @@ def sample_draws(blocks: Blocks, draws: int = DRAWS, seed: int = 0) -> Floats | 
     if whole is None:
         return None
     rng = np.random.default_rng(seed)
-    order = np.argsort(blocks.times, kind="stable")
-    present, of_pass = np.unique(blocks.passes, return_inverse=True)
-    rounds = blocks.rounds[np.searchsorted(blocks.passes, present)]
-    weights = np.zeros((draws, len(present)), dtype=np.int64)
-    for which in np.unique(rounds):
-        (members,) = np.nonzero(rounds == which)
-        chosen = rng.integers(0, len(members), size=(draws, len(members)))
-        chosen += np.arange(draws)[:, None] * len(members)
-        counts = np.bincount(chosen.ravel(), minlength=draws * len(members)).reshape(draws, len(members))
-        weights[:, members] = counts
-    times, passes = blocks.times[order], of_pass[order]
-    found = np.empty(draws)
-    step = max(1, 4_000_000 // len(times))
-    for first in range(0, draws, step):
-        summed = np.cumsum(weights[first : first + step][:, passes], axis=1)
-        middle = (summed < summed[:, -1:] / 2).sum(axis=1)
-        found[first : first + step] = np.log(times[middle])
+    found = np.log(resampled_medians(rng, blocks, draws))
     value, seen = math.log(whole.value), float(np.std(found))
-    wanted = log_error(whole, len(np.unique(rounds)))
+    wanted = log_error(whole, len(np.unique(blocks.rounds)))
     if seen == 0:
         return value + rng.standard_normal(draws) * wanted
     return value + (found - float(np.mean(found))) * (wanted / seen)
@@ -80,7 +63,7 @@ def sample_draws(blocks: Blocks, draws: int = DRAWS, seed: int = 0) -> Floats | 
 
 def percentiles(value: float, draws: Floats) -> Estimate:
     """A figure with the 95 % interval of its draws. The interval contains the value."""
-    low, high = (float(one) for one in np.quantile(draws, (0.025, 0.975)))
+    low, high = (float(end) for end in ends(draws))
     return Estimate(value, min(low, value), max(high, value))
 
 

@@ -21,12 +21,13 @@ from attrs import frozen
 from aiperf_analysis.models.curve import CONTRADICTS, NEAR, Curve, aicc
 from aiperf_analysis.models.draws import Floats, percentiles
 from aiperf_core.measurements import Estimate
+from aiperf_core.stats.distributions import ENDS
 
 LINEAR, AMDAHL, GUSTAFSON, USL = "linear", "Amdahl", "Gustafson", "USL"
 # Least number of different N for a law.
 LEAST = {LINEAR: 2, AMDAHL: 3, GUSTAFSON: 3, USL: 5}
 # Share of draws with a positive kappa from which a peak is given.
-_CERTAIN = 0.975
+_CERTAIN = ENDS[1]
 
 
 @frozen(eq=False)

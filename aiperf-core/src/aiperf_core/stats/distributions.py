@@ -1,9 +1,14 @@
-"""The distributions of Student and Fisher: quantiles and tails, exact from one degree of freedom on."""
+"""The distributions of Student and Fisher, exact from one degree of freedom on, and intervals of shares."""
 
 import math
 from functools import lru_cache
 from statistics import NormalDist
 
+# The ends of a 95 % interval as probabilities, and the normal quantile of the upper one.
+ENDS = (0.025, 0.975)
+NORMAL = 1.959963984540054
+# The standard deviation of normal numbers, divided by their median absolute deviation.
+NORMAL_OF_MAD = 1.4826
 _SMALLEST = 1e-300
 # From here on the expansion in 1/freedom is exact to the last digits.
 _MANY = 1000
@@ -29,6 +34,22 @@ def t_quantile(probability: float, freedom: float) -> float:
         if step <= 1e-14 * t:
             break
     return t
+
+
+def t_end(freedom: float) -> float:
+    """Student's t at the upper end of a 95 % interval."""
+    return t_quantile(ENDS[1], freedom)
+
+
+def share_interval(share: float, count: float, normal: float = NORMAL) -> tuple[float, float]:
+    """The interval of a share of `count` independent events (Wilson, J. Am. Stat. Assoc. 22, 1927).
+
+    normal: the normal quantile of its upper end.
+    """
+    weight = normal**2 / count
+    middle = (share + weight / 2) / (1 + weight)
+    half = normal / (1 + weight) * math.sqrt(share * (1 - share) / count + weight / (4 * count))
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def t_expansion(probability: float, freedom: float) -> float:

@@ -37,14 +37,14 @@ from numpy.typing import NDArray
 
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Verdict
-from aiperf_core.stats.distributions import t_expansion, t_quantile
+from aiperf_core.stats.distributions import NORMAL, t_expansion, t_quantile
+from aiperf_core.stats.draws import DRAWS
 from aiperf_core.validity.rank_test import chance_of_excess, chance_of_signs
 
 Floats = NDArray[np.float64]
 _Key = tuple[bytes, bytes, bytes, float, bool]
 
 CONFIDENCE = 0.95
-DRAWS = 2000
 # Largest resampled array, in elements; fewer draws are made instead of a larger one.
 _MAX_ELEMENTS = 40_000_000
 _MIN_DRAWS = 400
@@ -52,7 +52,6 @@ _MIN_DRAWS = 400
 _MANY_PASSES = 64
 # Number of samples, or passes, from which each is drawn on its own by a Poisson number.
 _MANY_SAMPLES, _POISSON_PASSES = 20_000, 1000
-_NORMAL = 1.959963984540054
 # This run's error, and that of the run which repeats it.
 _RUNS = 2
 # Weights that are processed together, to bound the memory.
@@ -269,6 +268,12 @@ def _drawn_medians(
         return [_weighted_medians_within(rng, side, present, drawn) for side in sides]
     chosen = _draw_passes(rng, of_pass, draws)
     return [_resampled_medians(rng, side, present, chosen) for side in sides]
+
+
+def resampled_medians(rng: np.random.Generator, blocks: Blocks, draws: int) -> Floats:
+    """Medians of the samples of passes that were drawn within their rounds: (draws,)."""
+    of_pass = blocks.rounds[np.searchsorted(blocks.passes, blocks.present)]
+    return _weighted_medians(blocks, blocks.present, _weigh_passes(rng, of_pass, draws))
 
 
 def _seen(sides: list[Blocks], weights: tuple[float, ...]) -> tuple[float, float]:
@@ -509,7 +514,7 @@ def _widened(
     # the value but for the discreteness of medians.
     down, up = min(0.0, math.log(low / value)), max(0.0, math.log(high / value))
     if within == 0:
-        down, up = -_NORMAL * math.sqrt(total), _NORMAL * math.sqrt(total)
+        down, up = -NORMAL * math.sqrt(total), NORMAL * math.sqrt(total)
         within = total
-    factor = quantile / _NORMAL * math.sqrt(total / within)
+    factor = quantile / NORMAL * math.sqrt(total / within)
     return Estimate(value, value * math.exp(factor * down), value * math.exp(factor * up))
