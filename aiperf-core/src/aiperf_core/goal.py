@@ -114,10 +114,6 @@ class Goal:
         """Whether the figure is a share of a rate, shown in per cent; else it is a multiple."""
         return self.of in SHARES or self.kind in RATES_OF
 
-    def is_met_by(self, figure: float) -> bool:
-        """Whether a figure reaches the bar."""
-        return figure <= self.bar if self.at_most else figure >= self.bar
-
     def __str__(self) -> str:
         bar = f"{100 * self.bar:.6g} % of" if self.is_share else f"{self.bar:.6g}x"
         sizes = [f"size {self.size}"] if self.size else []

@@ -132,7 +132,7 @@ def test_a_write_and_a_check(command, bundle, package):
     found = command("check", bundle.path)
     assert (found.exit_code, found.stdout.splitlines()[-1]) == (
         0,
-        "2 variants held against a threshold (0 below), 0 held against nothing",
+        "2 variants checked (0 below the threshold), 0 without a threshold",
     )
     assert command("check", bundle.path, "--require").exit_code == 0
 
@@ -151,7 +151,7 @@ def test_figures_of_goals_are_stored_in_the_row_that_they_are_of(command, bundle
     # `aiperf goals` reads them where no bundle is stored.
     arguments = ["goals", "lesson", "--in", str(site.folder / "none"), "--json"]
     found = json.loads(CliRunner().invoke(Shell(site.load()), arguments).stdout)
-    assert [one["state"] for one in found["goals"]] == ["met", "missed", "not measured"]
+    assert [one["state"] for one in found["goals"]] == ["MET", "MISSED", "NOT MEASURED"]
     assert found["goals"][1]["figure"] == {name: other[name] for name in ("value", "low", "high")}
     assert found["goals"][1]["origin"]["file"] == f"{KEY}.json"
     assert found["goals"][1]["origin"]["bundle"] == bundle.path.name
@@ -163,7 +163,7 @@ def test_figures_of_goals_are_stored_in_the_row_that_they_are_of(command, bundle
         make_goal(of="speedup", at_least=1.9, at_most=None, implementation="wide"),
     ]
     found = json.loads(CliRunner().invoke(Shell(site.load()), arguments).stdout)
-    assert [one["state"] for one in found["goals"]] == ["not measured", "met", "missed"]
+    assert [one["state"] for one in found["goals"]] == ["NOT MEASURED", "MET", "MISSED"]
     assert [one["implementation"] for one in found["goals"]] == [None, "coalesced", "wide"]
 
 
@@ -173,8 +173,8 @@ def test_below_is_4_and_above_is_not(command, bundle, package, tmp_path):
     found = command("check", slow.path)
     assert found.exit_code == 4
     line = next(line for line in found.stdout.splitlines() if ":wide" in line)
-    assert "BELOW" in line
-    assert found.stdout.endswith("\n2 variants held against a threshold (1 below), 0 held against nothing\n")
+    assert "MISSED" in line
+    assert found.stdout.endswith("\n2 variants checked (1 below the threshold), 0 without a threshold\n")
     assert command("report", slow.path).exit_code == 0
     assert command("check", f"{slow.path}:lesson.memory_access:coalesced").exit_code == 0
     assert command("check", make(tmp_path / "fast", package, {**SURE, "wide": 0.7}).path).exit_code == 0
@@ -201,7 +201,7 @@ def test_what_changes_is_shown(command, bundle, package, tmp_path):
     checked = command("check", changed.path, "--require")
     assert checked.exit_code == 0
     assert "NO THRESHOLD" in next(line for line in checked.stdout.splitlines() if ":wide" in line)
-    assert checked.stdout.endswith("\n1 variant held against a threshold (0 below), 1 held against nothing\n")
+    assert checked.stdout.endswith("\n1 variant checked (0 below the threshold), 1 without a threshold\n")
 
 
 @pytest.mark.parametrize("verdict", ["INVALID", "UNTRUSTED", "INCONCLUSIVE", "FAILED"])
@@ -369,7 +369,7 @@ def test_unknown_hardware_is_said_and_passes(command, bundle, package):
     assert found.stdout == (
         f"no expectations for 'nvidia-b200-x8' ({package}/expectations/nvidia-b200-x8.json). "
         "To store them: aiperf expectations write\n"
-        "0 variants held against a threshold (0 below), 2 held against nothing\n"
+        "0 variants checked (0 below the threshold), 2 without a threshold\n"
     )
     required = command("check", bundle.path, "--hardware", "nvidia-b200-x8", "--require")
     assert (required.exit_code, required.stdout) == (4, found.stdout)
@@ -383,7 +383,7 @@ def test_a_variant_of_which_nothing_is_expected_is_counted_and_refused_on_demand
     found = command("check", bundle.path)
     assert found.exit_code == 0
     assert "NEW" in next(line for line in found.stdout.splitlines() if ":coalesced" in line)
-    assert found.stdout.endswith("\n1 variant held against a threshold (0 below), 1 held against nothing\n")
+    assert found.stdout.endswith("\n1 variant checked (0 below the threshold), 1 without a threshold\n")
     assert command("check", bundle.path, "--require").exit_code == 4
     assert command("check", f"{bundle.path}:lesson.memory_access:wide", "--require").exit_code == 0
 
@@ -396,7 +396,7 @@ def test_a_skipped_variant_is_counted(command, bundle, package):
     bundle.write_manifest(bundle.manifest)
     answer = command("check", bundle.path, "--require")
     assert answer.exit_code == 0
-    assert answer.stdout.endswith("\n1 variant held against a threshold (0 below), 0 held against nothing, 1 skipped\n")
+    assert answer.stdout.endswith("\n1 variant checked (0 below the threshold), 0 without a threshold, 1 skipped\n")
 
 
 def test_a_row_that_is_no_longer_believed_is_below(command, bundle, package, tmp_path):
@@ -407,7 +407,7 @@ def test_a_row_that_is_no_longer_believed_is_below(command, bundle, package, tmp
     bundle.write_manifest(bundle.manifest)
     answer = command("check", bundle.path)
     assert answer.exit_code == 4
-    assert "BELOW    INVALID: a lie" in answer.stdout
+    assert "MISSED   INVALID: a lie" in answer.stdout
 
 
 def test_other_sizes_are_not_held_to_it(command, bundle):
@@ -418,7 +418,7 @@ def test_other_sizes_are_not_held_to_it(command, bundle):
     bundle.write_manifest(bundle.manifest)
     answer = command("check", bundle.path, "--min-speedup", "100")
     assert (answer.exit_code, answer.stdout.count("OTHER SIZE")) == (0, 2)
-    assert answer.stdout.endswith("\n0 variants held against a threshold (0 below), 2 held against nothing\n")
+    assert answer.stdout.endswith("\n0 variants checked (0 below the threshold), 2 without a threshold\n")
     assert command("check", bundle.path, "--require").exit_code == 4
 
 
@@ -426,7 +426,7 @@ def test_only_a_goal(command, bundle):
     found = command("check", bundle.path, "--goal", "memory")
     assert (found.exit_code, found.stdout) == (
         0,
-        "0 variants held against a threshold (0 below), 0 held against nothing\n",
+        "0 variants checked (0 below the threshold), 0 without a threshold\n",
     )
     assert command("check", bundle.path, "--goal", "memory", "--require").exit_code == 4
 
@@ -440,12 +440,12 @@ def test_a_file_of_ones_own_and_targets_that_are_not_installed(bundle, tmp_path)
         0,
         "lesson.memory_access is not installed; give its expectations with --file\n",
     )
-    assert found.stdout == "0 variants held against a threshold (0 below), 2 held against nothing\n"
+    assert found.stdout == "0 variants checked (0 below the threshold), 2 without a threshold\n"
     assert call("check", bundle.path, "--require").exit_code == 4
     file = tmp_path / "own/mine.json"
     assert call("write", bundle.path, "--file", file).exit_code == 0
     assert call("check", bundle.path, "--file", file).stdout.endswith(
-        "2 variants held against a threshold (0 below), 0 held against nothing\n"
+        "2 variants checked (0 below the threshold), 0 without a threshold\n"
     )
     other = call("check", bundle.path, "--file", file, "--hardware", "abacus")
     assert (other.exit_code, other.stderr) == (
@@ -494,7 +494,7 @@ def test_memory_is_expected_of_targets_for_memory():
 
 @pytest.mark.parametrize(
     ("low", "high", "outcome"),
-    [(2.0, 2.1, "MET"), (1.9, 2.1, "UNCLEAR"), (1.8, 2.05, "UNCLEAR"), (1.8, 1.99, "BELOW"), (3.0, 4.0, "MET")],
+    [(2.0, 2.1, "MET"), (1.9, 2.1, "UNCLEAR"), (1.8, 2.05, "UNCLEAR"), (1.8, 1.99, "MISSED"), (3.0, 4.0, "MET")],
 )
 def test_the_interval_decides(low, high, outcome):
     row = attrs.evolve(example.rows()[1], speedup=Estimate((low + high) / 2, low, high))

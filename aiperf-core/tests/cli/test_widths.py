@@ -26,9 +26,9 @@ from aiperf_core.render.row_columns import COLUMNS
 from aiperf_core.results import example
 from aiperf_core.results.address import Address
 from aiperf_core.stats import reproduce
-from aiperf_core.stats.expectations import Checked
 from aiperf_core.stats.goal_standings import Origin, Standing, Standings
 from aiperf_core.stats.goals import Reached
+from aiperf_core.stats.threshold import Judgement, Threshold
 
 WIDTHS = (40, 80, 120)
 LONG = "a_variant_with_a_name_of_forty_letters_x"
@@ -174,8 +174,14 @@ def test_reproduce(bundles, width, capsys):
 
 def test_expectations(width, capsys):
     rows = [
-        Checked(f"ch01.a_target_with_a_long_name:{LONG}", 15.2, Estimate(3.5, 3.1, 4.0), "BELOW", "a reason of words"),
-        Checked("ch07.memory_access:wide", 8.0, Estimate(8.67, 8.64, 8.70), "MET"),
+        Judgement(
+            f"ch01.a_target_with_a_long_name:{LONG}",
+            Threshold("", "", "speedup", 15.2),
+            Estimate(3.5, 3.1, 4.0),
+            "MISSED",
+            "a reason of words",
+        ),
+        Judgement("ch07.memory_access:wide", Threshold("", "", "speedup", 8.0), Estimate(8.67, 8.64, 8.70), "MET"),
     ]
     expectations._print_rows(rows)
     assert fits(capsys.readouterr().out, width) == []

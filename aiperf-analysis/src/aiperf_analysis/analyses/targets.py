@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from attrs import asdict, frozen
 
@@ -43,15 +43,13 @@ from aiperf_core.report.result import (
     counted,
 )
 from aiperf_core.stats.best import best_of
+from aiperf_core.stats.threshold import MET, MISSED, OUTCOMES, Threshold
 from aiperf_core.targets import nearest
 
-MET, MISSED, UNCLEAR = "MET", "MISSED", "UNCLEAR"
 LARGEST_FILE = 1 << 20  # bytes
 CEILING = "ceiling."
 _FIELDS = ("name", "row", "metric", "at_least", "at_most", "class", "source", "date", "note")
 _HEAD = re.compile(r"^\s*\[\[\s*target\s*\]\]", re.MULTILINE)
-
-Bound = Literal["at least", "at most"]
 
 
 @frozen
@@ -59,35 +57,24 @@ class Options:
     """Options of this analysis."""
 
     file: Path | None = option(None, "The file of targets, in TOML.", metavar="FILE")
-    require_met: bool = option(False, "End with 4 for a target that is MISSED, with 5 for one that is UNCLEAR.")
+    require_met: bool = option(False, "End with 4 for a MISSED target, with 5 for one UNCLEAR or NOT MEASURED.")
 
 
-@frozen(kw_only=True)
+@frozen
 class Wanted:
-    """An entry of the file.
+    """An entry of the file. line: where it begins in the file."""
 
-    name: a benchmark or a pattern; empty for a ceiling. row: empty for the best variant.
-    bound, value: what the figure must reach or must not exceed.
-    line: where it begins in the file.
-    """
-
-    name: str
-    row: str
-    metric: str
-    bound: Bound
-    value: float
-    hardware: str
-    source: str
+    threshold: Threshold
     date: date
     line: int
-    note: str = ""
+    note: str
 
 
 def analyze(selection: Selection, options: Options) -> Result:
-    """Hold the newest results to a file of performance targets: MET, MISSED or UNCLEAR.
+    """Check the newest results against a file of performance targets.
 
     MET: the whole interval lies on the good side of the target. MISSED: it lies on the other. UNCLEAR: it contains the
-    target, or nothing was measured. Each target has a source and a date; one without them is refused.
+    target. NOT MEASURED: no row has the figure. Each target has a source and a date; one without them is refused.
     """
     if options.file is None:
         raise UsageError(
@@ -100,15 +87,15 @@ def analyze(selection: Selection, options: Options) -> Result:
     records: list[Record] = []
     points: list[Point] = []
     for one in wanted:
-        for record, actual in _held(one, newest):
+        for record, actual in _checked(one, newest):
             records.append(record)
-            share = _share(actual, one)
+            share = _share(actual, one.threshold)
             place = Figure(value=float(len(points)), unit="count", certainty="counted")
             origin = record.origins[0] if record.origins else None
-            label = f"{record.cells['target']} {one.metric}"
+            label = f"{record.cells['target']} {one.threshold.metric}"
             points.append(Point(label=label, x=share, y=place, mark=str(record.cells["status"]), origin=origin))
     counts = Counter(str(record.cells["status"]) for record in records)
-    told = ", ".join(f"{counts[kind]} {kind}" for kind in (MET, MISSED, UNCLEAR) if counts[kind])
+    told = ", ".join(f"{counts[kind]} {kind}" for kind in OUTCOMES if counts[kind])
     status: Status = "ok"
     if options.require_met and counts[MET] < len(records):
         status = "regression" if counts[MISSED] else "inconclusive"
@@ -201,53 +188,34 @@ def _entry(path: Path, line: int, given: dict[str, Any]) -> Wanted:
     value = given[bounds[0]] if len(bounds) == 1 else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         raise refuse("a target takes either 'at_least' or 'at_most', with a number above 0 in SI units.")
-    return Wanted(
-        name=texts["name"],
-        row=texts["row"],
-        metric=metric,
-        bound="at least" if bounds[0] == "at_least" else "at most",
-        value=float(value),
-        hardware=texts["class"] or "*",
-        source=texts["source"],
-        date=when,
-        line=line,
-        note=texts["note"],
-    )
+    at_most, hardware = "at_most" in given, texts["class"] or "*"
+    threshold = Threshold(texts["name"], texts["row"], metric, float(value), at_most, hardware, texts["source"])
+    return Wanted(threshold, when, line, texts["note"])
 
 
 # --- results
 
 
-def status_of(actual: Figure, wanted: Wanted) -> str:
-    """Whether a figure meets a target. A counted figure is its own interval."""
-    if actual.value is None:
-        return UNCLEAR
-    low = actual.value if actual.low is None else actual.low
-    high = actual.value if actual.high is None else actual.high
-    if wanted.bound == "at least":
-        return MET if low >= wanted.value else MISSED if high < wanted.value else UNCLEAR
-    return MET if high <= wanted.value else MISSED if low > wanted.value else UNCLEAR
-
-
-def _held(wanted: Wanted, selection: Selection) -> Iterator[tuple[Record, Figure]]:
+def _checked(wanted: Wanted, selection: Selection) -> Iterator[tuple[Record, Figure]]:
     """The results that a target is for, or a record that says that there is none."""
-    found = list(_of_ceilings(wanted, selection) if wanted.metric.startswith(CEILING) else _of_rows(wanted, selection))
-    unit = BY_NAME[wanted.metric].unit if wanted.metric in BY_NAME else _unit(wanted.metric)
+    bound = wanted.threshold
+    found = list(_of_ceilings(bound, selection) if bound.metric.startswith(CEILING) else _of_rows(bound, selection))
+    unit = BY_NAME[bound.metric].unit if bound.metric in BY_NAME else _unit(bound.metric)
     if not found:
-        name = f"{wanted.name}:{wanted.row}" if wanted.row else wanted.name or wanted.metric
+        name = f"{bound.target}:{bound.row}" if bound.row else bound.target or bound.metric
         none = Figure(value=None, unit=unit, reason="no believed result of this benchmark, row and kind of machine")
-        found = [(name, wanted.hardware, none, [])]
+        found = [(name, bound.hardware, none, [])]
     for name, hardware, actual, origins in found:
         record = Record(
             {
                 "target": name,
                 "class": hardware,
-                "metric": wanted.metric,
-                "wanted": Figure(value=wanted.value, unit=unit, certainty="counted"),
-                "bound": wanted.bound,
+                "metric": bound.metric,
+                "wanted": Figure(value=bound.bound, unit=unit, certainty="counted"),
+                "bound": bound.direction,
                 "actual": actual,
-                "status": status_of(actual, wanted),
-                "source": wanted.source,
+                "status": bound.judge(actual),
+                "source": bound.source,
                 "date": wanted.date.isoformat(),
                 "line": wanted.line,
                 "note": wanted.note or None,
@@ -257,34 +225,34 @@ def _held(wanted: Wanted, selection: Selection) -> Iterator[tuple[Record, Figure
         yield record, actual
 
 
-def _of_rows(wanted: Wanted, selection: Selection) -> Iterator[tuple[str, str, Figure, list[Any]]]:
+def _of_rows(bound: Threshold, selection: Selection) -> Iterator[tuple[str, str, Figure, list[Any]]]:
     for entries in selection.targets().values():
         first = entries[0]
-        if not fnmatchcase(first.result.target, wanted.name) or not fnmatchcase(first.hardware, wanted.hardware):
+        if not fnmatchcase(first.result.target, bound.target) or not fnmatchcase(first.hardware, bound.hardware):
             continue
-        if wanted.row:
-            chosen = next((one for one in entries if one.row.name == wanted.row), None)
+        if bound.row:
+            chosen = next((one for one in entries if one.row.name == bound.row), None)
         else:
             best = best_of([one.row for one in entries], first.result.goal)
             chosen = next((one for one in entries if one.row is best), None)
         if chosen is not None:
-            actual = BY_NAME[wanted.metric].of(chosen.result, chosen.row)
+            actual = BY_NAME[bound.metric].of(chosen.result, chosen.row)
             yield chosen.name, chosen.hardware, actual, [chosen.origin]
 
 
-def _of_ceilings(wanted: Wanted, selection: Selection) -> Iterator[tuple[str, str, Figure, list[Any]]]:
+def _of_ceilings(bound: Threshold, selection: Selection) -> Iterator[tuple[str, str, Figure, list[Any]]]:
     """The ceilings of the newest bundle of each kind of machine."""
     seen: set[str] = set()
-    name, _, key = wanted.metric.removeprefix(CEILING).partition(".")
+    name, _, key = bound.metric.removeprefix(CEILING).partition(".")
     for one in sorted(selection.entries, key=lambda one: one.run.created, reverse=True):
-        if one.hardware in seen or not fnmatchcase(one.hardware, wanted.hardware) or one.ceilings is None:
+        if one.hardware in seen or not fnmatchcase(one.hardware, bound.hardware) or one.ceilings is None:
             continue
         seen.add(one.hardware)
         value = getattr(one.ceilings, name, None)
         value = value.get(key) if isinstance(value, dict) else value
         number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-        shown = counted(number, _unit(wanted.metric), f"the machine's ceilings have no '{words(wanted.metric)}'")
-        yield wanted.metric, one.hardware, shown, [one.origin]
+        shown = counted(number, _unit(bound.metric), f"the machine's ceilings have no '{words(bound.metric)}'")
+        yield bound.metric, one.hardware, shown, [one.origin]
 
 
 def _unit(metric: str) -> str:
@@ -295,12 +263,12 @@ def _unit(metric: str) -> str:
     return "number"
 
 
-def _share(actual: Figure, wanted: Wanted) -> Figure:
+def _share(actual: Figure, bound: Threshold) -> Figure:
     if actual.value is None:
         return Figure(value=None, certainty="derived", reason=actual.reason)
-    low = None if actual.low is None else actual.low / wanted.value
-    high = None if actual.high is None else actual.high / wanted.value
-    return Figure(value=actual.value / wanted.value, low=low, high=high, certainty="derived")
+    low = None if actual.low is None else actual.low / bound.bound
+    high = None if actual.high is None else actual.high / bound.bound
+    return Figure(value=actual.value / bound.bound, low=low, high=high, certainty="derived")
 
 
 def _columns() -> list[Column]:

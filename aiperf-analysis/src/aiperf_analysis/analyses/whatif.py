@@ -36,6 +36,7 @@ from aiperf_core.report.result import (
 )
 from aiperf_core.results import structure
 from aiperf_core.results.jsontext import JsonError
+from aiperf_core.stats.threshold import MET, MISSED, NOT_MEASURED, UNCLEAR, Threshold
 from aiperf_core.sweep import base_name
 from aiperf_core.targets import nearest
 from aiperf_core.units import number
@@ -449,13 +450,8 @@ def _judged(found: Figure, limit: float | None, *, at_most: bool) -> str | None:
     """Whether the bad end of an interval meets a limit; None where there is no limit."""
     if limit is None:
         return None
-    if found.value is None:
-        return UNKNOWN
-    low = found.value if found.low is None else found.low
-    high = found.value if found.high is None else found.high
-    bad, good = (high, low) if at_most else (-low, -high)
-    wanted = limit if at_most else -limit
-    return FITS if bad <= wanted else FAILS if good > wanted else MAYBE
+    outcome = Threshold("", "", "", limit, at_most).judge(found)
+    return {MET: FITS, UNCLEAR: MAYBE, MISSED: FAILS, NOT_MEASURED: UNKNOWN}[outcome]
 
 
 # --- validation

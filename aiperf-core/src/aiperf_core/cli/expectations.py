@@ -18,6 +18,7 @@ from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
+from aiperf_core.stats.threshold import MISSED, OUTCOMES
 from aiperf_core.sweep import base_name
 from aiperf_core.targets import GOALS, InstalledTarget, TargetFilter
 from aiperf_core.units import plural
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from aiperf_core.results.address import Address
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.models import TargetResult
-    from aiperf_core.stats.expectations import Change, Checked, GoalFigure, Page, Source
+    from aiperf_core.stats.expectations import Change, GoalFigure, Page, Source
+    from aiperf_core.stats.threshold import Judgement
 
 
 # Outcomes of variants of which nothing is expected.
@@ -102,23 +104,23 @@ def check(plugins: Plugins, /, *, require: bool, **asked: Any) -> ExitCode:
       aiperf expectations check latest --require
     """
     rows, unknown = _report(plugins, **asked)
-    below = [row for row in rows if row.outcome == "BELOW"]
+    missed = any(row.outcome == MISSED for row in rows)
     click.echo(_summary(rows, unknown))
     if require and (unknown or not rows or any(row.outcome in UNEXPECTED for row in rows)):
         click.echo("--require: every variant needs an expectation. To store them: aiperf expectations write", err=True)
         return ExitCode.BELOW_EXPECTATION
-    return ExitCode.BELOW_EXPECTATION if below else ExitCode.OK
+    return ExitCode.BELOW_EXPECTATION if missed else ExitCode.OK
 
 
-def _summary(rows: list["Checked"], unknown: int) -> str:
-    """How many variants were held against a threshold, and how many against nothing."""
+def _summary(rows: list["Judgement"], unknown: int) -> str:
+    """The numbers of variants with and without a threshold."""
     outcomes = Counter(row.outcome for row in rows)
-    held = outcomes["MET"] + outcomes["BELOW"] + outcomes["UNCLEAR"]
-    nothing = unknown + sum(outcomes[one] for one in (*UNEXPECTED, NO_THRESHOLD))
+    checked = sum(outcomes[one] for one in OUTCOMES)
+    without = unknown + sum(outcomes[one] for one in (*UNEXPECTED, NO_THRESHOLD))
     skipped = f", {outcomes['SKIPPED']} skipped" if outcomes["SKIPPED"] else ""
     return (
-        f"{plural('variant', held)} held against a threshold ({outcomes['BELOW']} below), {nothing} held against "
-        f"nothing{skipped}"
+        f"{plural('variant', checked)} checked ({outcomes[MISSED]} below the threshold), {without} without a "
+        f"threshold{skipped}"
     )
 
 
@@ -277,11 +279,11 @@ def _report(
     goal: str | None,
     file: Path | None,
     min_speedup: float | None,
-) -> tuple[list["Checked"], int]:
+) -> tuple[list["Judgement"], int]:
     """Print the rows with their expectations. Also return the number of variants for which there is no file."""
     from aiperf_core.stats import expectations as rules
 
-    rows: list[Checked] = []
+    rows: list[Judgement] = []
     unknown: list[TargetResult] = []
     for group in _groups(plugins, what, only, hardware, goal, file, unknown):
         page = rules.read(group.path)
@@ -367,11 +369,11 @@ def _belongs(group: _Group, page: "Page") -> None:
         )
 
 
-def _print_rows(rows: list["Checked"]) -> None:
+def _print_rows(rows: list["Judgement"]) -> None:
     lines = []
     for row in rows:
-        shown = units.ratio_estimate(row.found) if row.found else units.Shown("", "")
-        least = "" if row.at_least is None else f"{units.number(row.at_least, 4)}x"
+        shown = units.ratio_estimate(row.figure) if row.figure else units.Shown("", "")
+        least = "" if row.threshold is None else f"{units.number(row.threshold.bound, 4)}x"
         lines.append((words(row.name), least, shown.value, shown.interval, row.outcome, words(row.reason or "")))
     if lines:
         print_table(("implementation", "at least", "found", "95 % interval", "outcome", ""), lines)

@@ -140,7 +140,6 @@ def _record(standing: "Standing") -> dict[str, Any]:
         "goal": asdict(standing.goal),
         "words": str(standing.goal),
         "state": standing.state,
-        "close": standing.is_close,
         "figure": asdict(reached.figure) if reached else None,
         "implementation": reached.implementation if reached else None,
         "origin": asdict(standing.origin) if standing.origin else None,

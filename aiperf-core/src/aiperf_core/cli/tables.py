@@ -30,7 +30,7 @@ NARROWEST = 16
 GOOD, BAD, OPEN = "green", "red", "yellow"
 COLORS = {
     **dict.fromkeys(("FASTER", "SMALLER", "MET", "RAISED", "holds", "proven here"), GOOD),
-    **dict.fromkeys(("INVALID", "UNTRUSTED", "FAILED", "BELOW", "does not hold", "unreadable"), BAD),
+    **dict.fromkeys(("INVALID", "UNTRUSTED", "FAILED", "MISSED", "does not hold", "unreadable"), BAD),
     **dict.fromkeys(("SLOWER", "LARGER", "INCONCLUSIVE", "UNCLEAR", "LOWERED", "speedup differs", "open"), OPEN),
 }
 _WORD = re.compile(r"[A-Z]+\b|proven here\b")

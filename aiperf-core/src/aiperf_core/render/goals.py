@@ -9,9 +9,10 @@ from rich.text import Text
 from aiperf_core import units
 from aiperf_core.names import words
 from aiperf_core.render.look import Look
-from aiperf_core.stats.goal_standings import MISSED, UNMEASURED, Standing, Standings
+from aiperf_core.stats.goal_standings import Standing, Standings
+from aiperf_core.stats.threshold import MET, MISSED, NOT_MEASURED, UNCLEAR
 
-STYLES = {"met": "bold green", MISSED: "bold yellow", UNMEASURED: "dim"}
+STYLES = {MET: "bold green", MISSED: "bold yellow", UNCLEAR: "bold yellow", NOT_MEASURED: "dim"}
 WIDTHS = 34, 30, 12  # of goal, figure and state in 80 columns
 NARROWEST_TABLE = 72
 NO_CAUSE = "cause not measured"
@@ -57,7 +58,7 @@ def _page(found: Standings) -> Iterator[str]:
     yield ""
     yield "The figures that the lessons are to reach, and those that they were measured to reach. Ceilings are those of"
     yield "the same run. `aiperf goals --page FILE` writes this page from stored runs and expectations files."
-    yield "A state is close where the interval contains the bar."
+    yield "A goal is UNCLEAR where the interval contains the bar: a repeated run may end otherwise."
     yield ""
     yield "| target | goal | reached | state |"
     yield "| --- | --- | --- | --- |"
@@ -65,10 +66,10 @@ def _page(found: Standings) -> Iterator[str]:
         figure = " ".join(_reached(standing))
         origin = f" ({', '.join(_origin(standing))})" if standing.origin else ""
         yield f"| `{standing.target}` | {_goal(standing)} | {figure}{origin} | {_state(standing)} |"
-    missed = [standing for standing in found.rows if standing.state == MISSED]
+    missed = [one for one in found.rows if one.state == MISSED or (one.state == UNCLEAR and one.goal.cause)]
     if missed:
         yield ""
-        yield "## Causes of missed goals"
+        yield "## Causes of missed and unclear goals"
     for standing in missed:
         goal = standing.goal
         yield ""
@@ -110,14 +111,13 @@ def _origin(standing: Standing) -> list[str]:
 
 
 def _state(standing: Standing) -> str:
-    """The state; `close` where the interval contains the bar, so that a repeated run may end otherwise."""
-    state = f"{standing.state}, {NO_CAUSE}" if standing.state == MISSED and not standing.goal.cause else standing.state
-    return f"{state} (close)" if standing.is_close else state
+    """The state, and that a missed goal has no cause."""
+    return f"{standing.state}, {NO_CAUSE}" if standing.state == MISSED and not standing.goal.cause else standing.state
 
 
 def _cause(standing: Standing) -> str:
     goal = standing.goal
-    return f"\ncause: {goal.cause} ({goal.shown_by})" if standing.state == MISSED and goal.cause else ""
+    return f"\ncause: {goal.cause} ({goal.shown_by})" if standing.state in (MISSED, UNCLEAR) and goal.cause else ""
 
 
 def _missing(found: Standings) -> Iterator[str]:

@@ -28,6 +28,7 @@ from aiperf_core.results.models import DISBELIEVED, Manifest, Row, SpeedOfLight,
 from aiperf_core.results.seal_check import SealError
 from aiperf_core.results.sources import package_hashes
 from aiperf_core.stats.recheck import recheck
+from aiperf_core.stats.threshold import MISSED, Judgement, Threshold
 from aiperf_core.targets import InstalledTarget
 
 FOLDER = "expectations"
@@ -118,22 +119,6 @@ class Page:
     def run_of(self, name: str) -> MeasuredRun:
         """The run that a row was measured in."""
         return self.runs[self.expected[name].run]
-
-
-@frozen
-class Checked:
-    """A row compared with its expectation.
-
-    outcome: `MET`, `BELOW`, `UNCLEAR` (the interval contains the threshold), `SKIPPED`, `NEW` (no
-        expectation), `NO THRESHOLD` (stored without a threshold) or `OTHER SIZE`.
-    reason: why a row without a figure is below, or that an interval is too wide.
-    """
-
-    name: str
-    at_least: float | None
-    found: Estimate | None
-    outcome: str
-    reason: str | None = None
 
 
 @frozen
@@ -254,44 +239,49 @@ def compacted(page: Page) -> Page:
 # --- check
 
 
-def check(result: TargetResult, page: Page, min_speedup: float | None = None) -> Iterator[Checked]:
-    """Hold a target's variants to a page. No threshold is below `min_speedup`."""
+def check(result: TargetResult, page: Page, min_speedup: float | None = None) -> Iterator[Judgement]:
+    """Judge a target's variants by a page. No threshold is below `min_speedup`.
+
+    Beside the outcomes of a threshold there are `SKIPPED`, `NEW` (no expectation), `NO THRESHOLD` (stored without a
+    threshold) and `OTHER SIZE`. A row that is not believed has missed its threshold.
+    """
     for row in result.rows:
-        name = f"{result.target}:{row.name}"
-        expected = page.expected.get(name)
         if row.role != "variant":
             continue
-        found = figure(result, row)
+        name, found = f"{result.target}:{row.name}", figure(result, row)
+        expected = page.expected.get(name)
         if expected is None:
-            yield Checked(name, None, found, "NEW")
+            yield Judgement(name, None, found, "NEW")
         elif expected.at_least is None:
-            yield Checked(name, None, found, "NO THRESHOLD")
-        elif expected.sizes != result.problem.params:
-            yield Checked(name, expected.at_least, found, "OTHER SIZE")
+            yield Judgement(name, None, found, "NO THRESHOLD")
         else:
-            at_least = max(expected.at_least, min_speedup or 0.0)
-            outcome, reason = _outcome(row, found, at_least)
-            wide = found and too_wide(found.low, found.high)
-            stored = too_wide(expected.low, expected.high)
-            yield Checked(name, at_least, found, outcome, reason or wide or (stored and f"the expectation: {stored}"))
+            bound = expected.at_least
+            other = expected.sizes != result.problem.params
+            if not other:
+                bound = max(bound, min_speedup or 0.0)
+            run = page.runs[expected.run].bundle
+            threshold = Threshold(result.target, row.name, expected.metric, bound, hardware=page.hardware, source=run)
+            if other:
+                yield Judgement(name, threshold, found, "OTHER SIZE")
+            else:
+                yield _judged(name, threshold, row, found, expected)
+
+
+def _judged(name: str, threshold: Threshold, row: Row, found: Estimate | None, expected: Expectation) -> Judgement:
+    if row.verdict is Verdict.SKIPPED:
+        return Judgement(name, threshold, found, "SKIPPED", row.reason)
+    if row.verdict in DISBELIEVED:
+        return Judgement(name, threshold, found, MISSED, f"{row.verdict.value}: {row.reason}")
+    reason = too_wide(found.low, found.high) if found else row.reason
+    if reason is None and (stored := too_wide(expected.low, expected.high)):
+        reason = f"the expectation: {stored}"
+    return Judgement(name, threshold, found, threshold.judge(found), reason)
 
 
 def too_wide(low: float, high: float) -> str | None:
     """The reason why an interval is too wide for an expectation; None for an interval that is narrow enough."""
     ratio = high / low
     return f"too wide an interval: high / low is {ratio:.3g}, at most {WIDEST:g}" if ratio > WIDEST else None
-
-
-def _outcome(row: Row, found: Estimate | None, at_least: float) -> tuple[str, str | None]:
-    if row.verdict is Verdict.SKIPPED:
-        return "SKIPPED", row.reason
-    if row.verdict in DISBELIEVED:
-        return "BELOW", f"{row.verdict.value}: {row.reason}"
-    if found is None:
-        return "UNCLEAR", row.reason
-    if found.high < at_least:
-        return "BELOW", None
-    return ("MET" if found.low >= at_least else "UNCLEAR"), None
 
 
 def metric_of(goal: str) -> str:

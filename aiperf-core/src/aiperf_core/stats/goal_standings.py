@@ -19,9 +19,8 @@ from aiperf_core.results.models import Manifest, TargetResult
 from aiperf_core.stats import expectations
 from aiperf_core.stats.expectations import Page
 from aiperf_core.stats.goals import NoFigureError, Reached, figure_of
+from aiperf_core.stats.threshold import Threshold
 from aiperf_core.targets import InstalledTarget
-
-MET, MISSED, UNMEASURED = "met", "missed", "not measured"
 
 
 @frozen
@@ -53,16 +52,16 @@ class Standing:
     reason: str = ""
 
     @property
-    def state(self) -> str:
-        """`met`, `missed` or `not measured`. The value decides; its interval may contain the bar."""
-        if self.reached is None:
-            return UNMEASURED
-        return MET if self.goal.is_met_by(self.reached.figure.value) else MISSED
+    def threshold(self) -> Threshold:
+        """The bar of the goal."""
+        goal = self.goal
+        row = goal.implementation or ""
+        return Threshold(self.target, row, goal.of, goal.bar, goal.at_most, goal.device, source="bench.reach")
 
     @property
-    def is_close(self) -> bool:
-        """Whether the interval contains the bar, so that a repeated run may end otherwise."""
-        return self.reached is not None and self.reached.figure.low <= self.goal.bar <= self.reached.figure.high
+    def state(self) -> str:
+        """`MET`, `MISSED`, `UNCLEAR` or `NOT MEASURED`."""
+        return self.threshold.judge(self.reached and self.reached.figure)
 
 
 @frozen

@@ -4,7 +4,7 @@ A figure has the interval of the row's time. A ratio of two times has the interv
 drift together; without samples of both it has the widest interval that the two times allow.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
@@ -16,6 +16,23 @@ from aiperf_core.stats.best import best_of
 from aiperf_core.stats.intervals import ratio_interval
 from aiperf_core.stats.observations import blocks
 from aiperf_core.stats.speed_of_light import disk_times
+
+_BYTES = ("bytes_read", "bytes_written")
+# By the kind of a goal the parts of the cost that it counts, and the ceiling that it is held to.
+_RATES: dict[str, tuple[tuple[str, ...], Callable[[Ceilings, Goal, Problem], float | None]]] = {
+    "BW": (_BYTES, lambda of, goal, problem: of.copy_bytes_per_s),
+    "RBW": (("bytes_read",), lambda of, goal, problem: of.read_bytes_per_s),
+    "WBW": (("bytes_written",), lambda of, goal, problem: of.write_bytes_per_s),
+    "MM": (("flops",), lambda of, goal, problem: of.flop_per_s.get(goal.precision)),
+    "FMA": (("flops",), lambda of, goal, problem: of.vector_flop_per_s.get(goal.precision)),
+    "SMBW": (_BYTES, lambda of, goal, problem: of.shared_bytes_per_s),
+    "CACHE": (_BYTES, lambda of, goal, problem: of.cache_bytes_per_s),
+    "LAT": ((), lambda of, goal, problem: of.launch_wait_s),
+    "GRAPH": ((), lambda of, goal, problem: of.graph_launch_s),
+    "P2P": (("wire_bytes",), lambda of, goal, problem: _between_gpus(of)),
+    "ALLREDUCE": (("wire_bytes",), lambda of, goal, problem: of.all_reduce_bytes_per_s.get(str(problem.world_size))),
+    "PCI": (("bytes_read",), lambda of, goal, problem: of.transfer_bytes_per_s.get("pinned_to_device")),
+}
 
 
 class NoFigureError(Exception):
@@ -116,9 +133,10 @@ def _figure(goal: Goal, row: Row, result: TargetResult, ceilings: Ceilings | Non
         case "DISK":
             return _inverse(_disk_s(result.problem, ceilings), _time(row))
         case _:
-            amount, what = _amount(goal, result.problem)
+            parts = _RATES[goal.kind][0]
+            amount = sum(getattr(result.problem, part) for part in parts)
             if not amount:
-                raise NoFigureError(f"its cost declares no {what}")
+                raise NoFigureError(f"its cost declares no {' and no '.join(parts)}")
             return _inverse(amount / _ceiling(goal, result.problem, ceilings), _time(row))
 
 
@@ -140,21 +158,6 @@ def _ratio(result: TargetResult, top: Row, bottom: Row, ceilings: Ceilings | Non
     return Estimate(one.value / other.value, one.low / other.high, one.high / other.low)
 
 
-def _amount(goal: Goal, problem: Problem) -> tuple[float, str]:
-    """The part of the cost that a goal counts, and its name."""
-    match goal.kind:
-        case "RBW" | "PCI":
-            return problem.bytes_read, "bytes_read"
-        case "WBW":
-            return problem.bytes_written, "bytes_written"
-        case "MM" | "FMA":
-            return problem.flops, "flops"
-        case "P2P" | "ALLREDUCE":
-            return problem.wire_bytes, "wire_bytes"
-        case _:
-            return problem.bytes_read + problem.bytes_written, "bytes_read and no bytes_written"
-
-
 def _disk_s(problem: Problem, ceilings: Ceilings | None) -> float:
     """The least time on the disk in seconds."""
     times = disk_times(problem.disk_read_bytes, problem.disk_written_bytes, ceilings)
@@ -168,38 +171,13 @@ def _disk_s(problem: Problem, ceilings: Ceilings | None) -> float:
 
 def _ceiling(goal: Goal, problem: Problem, ceilings: Ceilings | None) -> float:
     """The ceiling of a goal, which is above 0."""
-    found = _ceiling_of(goal, problem, ceilings) if ceilings else None
+    found = _RATES[goal.kind][1](ceilings, goal, problem) if ceilings else None
     if not found:
         raise NoFigureError(f"its run has no ceiling {goal.of}: aiperf ceilings")
     return found
 
 
-def _ceiling_of(goal: Goal, problem: Problem, ceilings: Ceilings) -> float | None:
-    match goal.kind:
-        case "BW":
-            return ceilings.copy_bytes_per_s
-        case "RBW":
-            return ceilings.read_bytes_per_s
-        case "WBW":
-            return ceilings.write_bytes_per_s
-        case "MM":
-            return ceilings.flop_per_s.get(goal.precision)
-        case "FMA":
-            return ceilings.vector_flop_per_s.get(goal.precision)
-        case "SMBW":
-            return ceilings.shared_bytes_per_s
-        case "CACHE":
-            return ceilings.cache_bytes_per_s
-        case "LAT":
-            return ceilings.launch_wait_s
-        case "GRAPH":
-            return ceilings.graph_launch_s
-        case "P2P":
-            pairs = ceilings.peer_bytes_per_s.items()
-            return min((rate for pair, rate in pairs if not pair.endswith("-all")), default=None)
-        case "ALLREDUCE":
-            return ceilings.all_reduce_bytes_per_s.get(str(problem.world_size))
-        case "PCI":
-            return ceilings.transfer_bytes_per_s.get("pinned_to_device")
-        case _:
-            return None
+def _between_gpus(ceilings: Ceilings) -> float | None:
+    """The rate of the slowest copy between two GPUs."""
+    rates = (rate for pair, rate in ceilings.peer_bytes_per_s.items() if not pair.endswith("-all"))
+    return min(rates, default=None)
