@@ -15,16 +15,29 @@ from aiperf_core.report.metrics import STORED
 from aiperf_core.report.result import Origin
 from aiperf_core.results.models import DISBELIEVED, Verdict
 
-# The order of gravity, and the exit code of each word.
-CODES = {
-    "DISTRUSTED": ExitCode.INVALID,
-    "REGRESSION": ExitCode.BELOW_EXPECTATION,
-    "FAILED": ExitCode.FAILED,
-    "SUSPECT": ExitCode.INCONCLUSIVE,
-    "INCONCLUSIVE": ExitCode.INCONCLUSIVE,
-    "IMPROVED": ExitCode.OK,
-    "NEW": ExitCode.OK,
-    "FINE": ExitCode.OK,
+_RED, _YELLOW, _GREEN = "#c0392b", "#b7791f", "#2f7d32"
+
+
+@frozen
+class Word:
+    """A word of a gate: its text, its exit code, the colour of a badge, and the element of JUnit beside its case."""
+
+    text: str
+    code: ExitCode
+    colour: str = _GREEN
+    element: str = ""
+
+
+# In the order of gravity.
+WORDS = {
+    "DISTRUSTED": Word("distrusted", ExitCode.INVALID, _RED, "failure"),
+    "REGRESSION": Word("regression", ExitCode.BELOW_EXPECTATION, _RED, "failure"),
+    "FAILED": Word("failed", ExitCode.FAILED, _RED, "error"),
+    "SUSPECT": Word("suspect", ExitCode.INCONCLUSIVE, _YELLOW),
+    "INCONCLUSIVE": Word("inconclusive", ExitCode.INCONCLUSIVE, element="skipped"),
+    "IMPROVED": Word("improved", ExitCode.OK),
+    "NEW": Word("new", ExitCode.OK),
+    "FINE": Word("no change", ExitCode.OK),
 }
 
 
@@ -32,7 +45,7 @@ CODES = {
 class Decision:
     """What a gate says of a row, or why a row was not held to it.
 
-    word: a key of `CODES`.
+    word: a key of `WORDS`.
     metric: empty where the row itself is not believed.
     change_percent: the newest figure relative to the expected one; null where nothing was expected.
     low_percent, high_percent: the prediction interval in the same way.
@@ -81,11 +94,11 @@ class Gated:
     def word(self) -> str:
         """The gravest word."""
         words = {one.word for one in self.decisions}
-        return next((word for word in CODES if word in words), "NEW")
+        return next((word for word in WORDS if word in words), "NEW")
 
     def exit_code(self, *, conclusive: bool) -> ExitCode:
         """The exit code; 5 only where a conclusion is demanded."""
-        code = CODES[self.word]
+        code = WORDS[self.word].code
         return ExitCode.OK if code == ExitCode.INCONCLUSIVE and not conclusive else code
 
 

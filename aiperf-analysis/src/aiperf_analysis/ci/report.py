@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 
 from attrs import asdict, frozen
 
-from aiperf_analysis.ci.gating import CODES, Decision, Gated
+from aiperf_analysis.ci.gating import WORDS, Decision, Gated
 from aiperf_analysis.ci.suite import Suite
 from aiperf_core import atomic, units
 from aiperf_core.errors import AiperfError
@@ -17,18 +17,6 @@ from aiperf_core.render.ci import Case, junit
 from aiperf_core.results import jsontext
 
 SCHEMA_VERSION = 1
-_ELEMENTS = {"REGRESSION": "failure", "DISTRUSTED": "failure", "FAILED": "error", "INCONCLUSIVE": "skipped"}
-_COLOURS = {"REGRESSION": "#c0392b", "DISTRUSTED": "#c0392b", "FAILED": "#c0392b", "SUSPECT": "#b7791f"}
-_TEXTS = {
-    "DISTRUSTED": "distrusted",
-    "REGRESSION": "regression",
-    "FAILED": "failed",
-    "SUSPECT": "suspect",
-    "INCONCLUSIVE": "inconclusive",
-    "IMPROVED": "improved",
-    "NEW": "new",
-    "FINE": "no change",
-}
 
 
 @frozen
@@ -52,7 +40,7 @@ class Report:
         return {
             "schema_version": SCHEMA_VERSION,
             "suite": self.suite.name,
-            "status": _TEXTS[self.gated.word],
+            "status": WORDS[self.gated.word].text,
             "exit_code": int(self.code),
             "labels": self.labels,
             "bundles": self.bundles,
@@ -66,12 +54,12 @@ class Report:
     def headline(self) -> str:
         """The conclusion in a line."""
         counts = Counter(one.word for one in self.gated.decisions)
-        told = ", ".join(f"{counts[word]} {_TEXTS[word]}" for word in CODES if counts[word])
+        told = ", ".join(f"{counts[word]} {WORDS[word].text}" for word in WORDS if counts[word])
         return f"{self.suite.name}: {told or 'nothing to gate'}, after {units.plural('earlier run', self.gated.before)}"
 
 
 def _ordered(decisions: Sequence[Decision]) -> list[Decision]:
-    order = list(CODES)
+    order = list(WORDS)
     return sorted(decisions, key=lambda one: (order.index(one.word), one.name, one.metric))
 
 
@@ -135,7 +123,7 @@ def junit_xml(report: Report) -> bytes:
         Case(
             one.target,
             f"{one.row} {one.metric}".strip(),
-            _ELEMENTS.get(one.word, ""),
+            WORDS[one.word].element,
             one.word,
             f"{change(one)}; {one.reason}" if one.change_percent is not None else one.reason,
         )
@@ -146,11 +134,11 @@ def junit_xml(report: Report) -> bytes:
 
 def badge(report: Report) -> str:
     """A badge in the style of shields.io: the suite and its state."""
-    word = report.gated.word
-    name, text = words(report.suite.name), _TEXTS[word]
+    word = WORDS[report.gated.word]
+    name, text = words(report.suite.name), word.text
     # About 6.5 px a character of 11 px Verdana.
     left, right = round(6.5 * len(name)) + 12, round(6.5 * len(text)) + 12
-    wide, colour = left + right, _COLOURS.get(word, "#2f7d32")
+    wide, colour = left + right, word.colour
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="20" role="img" '
         f'aria-label="{escape(name)}: {text}"><title>{escape(name)}: {text}</title>'
