@@ -2,12 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aiperf_core import units
 from aiperf_core.cli.bundles import ADDRESS, PATTERN_OR_ADDRESS, Seals, verified
@@ -88,12 +88,69 @@ class _Group:
     sources: dict[str, "Source"] = field(factory=dict)
 
 
+@frozen
+class _Choice:
+    """The results and the expectations files that the options of a command choose."""
+
+    plugins: Plugins
+    only: TargetFilter
+    hardware: str | None
+    goal: str | None
+    file: Path | None
+    min_speedup: float | None
+
+    @property
+    def least(self) -> float:
+        """The least speedup of a threshold; 0 where none is given."""
+        return self.min_speedup or 0.0
+
+    def groups(self, address: "Address", omitted: "list[TargetResult] | None" = None) -> Iterator[_Group]:
+        """The bundle's results by expectations file.
+
+        Without `--file`, targets that are not installed are printed, and put into `omitted`.
+        """
+        from aiperf_core.results.hardware import checked_key, hardware_key
+        from aiperf_core.stats import expectations as rules
+
+        machine, groups = address.bundle.manifest.machine, dict[tuple[Path, str], _Group]()
+        installed = {one.name: one for one in self.plugins.targets}
+        results = address.outlines()
+        kept = self._kept([result.target for result in results])
+        for result in results:
+            if result.target not in kept or self.goal not in (None, result.goal):
+                continue
+            params = result.problem.params
+            key = checked_key(self.hardware) if self.hardware else hardware_key(machine, result.device, params)
+            source = rules.source_of(installed[result.target]) if result.target in installed else None
+            if source is None and self.file is None:
+                click.echo(f"{words(result.target)} is not installed; give its expectations with --file", err=True)
+                if omitted is not None:
+                    omitted.append(result)
+                continue
+            path = self.file or rules.place(source, key)  # type: ignore[arg-type]  # without `file` there is a source
+            group = groups.setdefault((path, key), _Group(path, key))
+            group.results.append(result)
+            if source is not None:
+                group.sources[result.target] = source
+        yield from groups.values()
+
+    def _kept(self, names: list[str]) -> set[str]:
+        """The names of a bundle's results that the filter keeps. A target that is not installed has only its name."""
+        known = {one.name for one in self.plugins.targets}
+        missing = [InstalledTarget(name, "") for name in {base_name(name) for name in names} - known]
+        targets = {one.name for one in self.only.kept([*self.plugins.targets, *missing])}
+        kept = {name for name in names if base_name(name) in targets}
+        if names and not kept:
+            raise UsageError(f"{self.only} leaves none of the targets of the bundle: {', '.join(map(words, names))}")
+        return kept
+
+
 @expectations.command("check")
 @_with_threshold
 @click.option("--require", is_flag=True, help="Fail if a variant, or the hardware, has no expectation.")
 @verified("what")
 @click.pass_obj
-def check(plugins: Plugins, /, *, require: bool, **asked: Any) -> ExitCode:
+def check(plugins: Plugins, /, what: "Address", require: bool, **options: Any) -> ExitCode:
     """Check a run against its expectations. Exit code 4: a row is below.
 
     Variants without an expectation pass: of unknown hardware, of another size, or not stored yet. They are counted.
@@ -103,7 +160,7 @@ def check(plugins: Plugins, /, *, require: bool, **asked: Any) -> ExitCode:
     Examples:
       aiperf expectations check latest --require
     """
-    rows, unknown = _report(plugins, **asked)
+    rows, unknown = _report(_Choice(plugins, **options), what)
     missed = any(row.outcome == MISSED for row in rows)
     click.echo(_summary(rows, unknown))
     if require and (unknown or not rows or any(row.outcome in UNEXPECTED for row in rows)):
@@ -128,14 +185,14 @@ def _summary(rows: list["Judgement"], unknown: int) -> str:
 @_with_threshold
 @verified("what")
 @click.pass_obj
-def report(plugins: Plugins, /, **asked: Any) -> None:
+def report(plugins: Plugins, /, what: "Address", **options: Any) -> None:
     """Show a run beside its expectations. The exit code is always 0.
 
     \b
     Examples:
       aiperf expectations report latest
     """
-    _report(plugins, **asked)
+    _report(_Choice(plugins, **options), what)
 
 
 @expectations.command("write")
@@ -148,17 +205,14 @@ def report(plugins: Plugins, /, **asked: Any) -> None:
 @click.pass_obj
 def write(
     plugins: Plugins,
+    /,
     what: "Address | str",
-    only: TargetFilter,
-    hardware: str | None,
-    goal: str | None,
-    file: Path | None,
-    min_speedup: float,
     dry_run: bool,
     device: str | None,
     tier: str,
     budget: float | None,
     quiet: bool,
+    **options: Any,
 ) -> int:
     """Store the results of a run as expectations, and show the changes.
 
@@ -177,31 +231,22 @@ def write(
     """
     from aiperf_core.stats import expectations as rules
 
+    choice = _Choice(plugins, **options)
     if not isinstance(what, str):
         with Seals([what]) as seals:
-            groups = _groups(plugins, what, only, hardware, goal, file)
-            rules.refuse_rows([result for group in groups for result in group.results], min_speedup)
-            _write(plugins, [what], only, hardware, goal, file, min_speedup, dry_run)
+            rules.refuse_rows([result for group in choice.groups(what) for result in group.results], choice.least)
+            _write(choice, [what], dry_run)
         return seals.code or ExitCode.OK
     from aiperf_core.cli.narrowing import Narrowing
 
-    measured = Narrowing(plugins, only, device, tier, budget, min_speedup, quiet=quiet)
-    code = measured.run(what, goal)
+    measured = Narrowing(plugins, choice.only, device, tier, budget, choice.least, quiet=quiet)
+    code = measured.run(what, choice.goal)
     if measured.addresses:
-        _write(plugins, measured.addresses, only, hardware, goal, file, min_speedup, dry_run)
+        _write(choice, measured.addresses, dry_run)
     return code
 
 
-def _write(
-    plugins: Plugins,
-    found: "Iterable[Address]",
-    only: TargetFilter,
-    hardware: str | None,
-    goal: str | None,
-    file: Path | None,
-    min_speedup: float,
-    dry_run: bool,
-) -> None:
+def _write(choice: _Choice, addresses: "list[Address]", dry_run: bool) -> None:
     """Put the rows of bundles into their files. Every file is checked and made before the first is written."""
     from aiperf_core.stats import expectations as rules
 
@@ -209,15 +254,14 @@ def _write(
     afters: dict[Path, Page] = {}
     changes: dict[Path, tuple[_Group, dict[str, Change]]] = {}
     checked = set()
-    addresses = list(found)
     wanted = {target for address in addresses for target in address.targets}
-    described, unusable = declarations(plugins, [one for one in plugins.targets if one.name in wanted])
+    described, unusable = declarations(choice.plugins, [one for one in choice.plugins.targets if one.name in wanted])
     for reason in unusable:
         click.echo(f"no figures of goals are stored: {words(reason)}", err=True)
     declared = {target.name: one for target, one in described}
     for address in addresses:
         manifest = address.bundle.manifest
-        groups = list(_groups(plugins, address, only, hardware, goal, file))
+        groups = list(choice.groups(address))
         for group in groups:
             rules.refuse_parts(address.bundle, group.results)
             for source in group.sources.values():
@@ -241,7 +285,7 @@ def _write(
                 for name, figures in _goal_figures(address.bundle, target, declared[target]).items()
             }
             page = afters.get(group.path, before)
-            after, made = rules.update(page, address, group.results, sources, min_speedup, goals)
+            after, made = rules.update(page, address, group.results, sources, choice.least, goals)
             afters[group.path] = rules.compacted(after)
             # Of a row that was measured again, the last change counts.
             changes.setdefault(group.path, (group, {}))[1].update({one.name: one for one in made})
@@ -271,21 +315,13 @@ def _goal_figures(bundle: "Bundle", target: str, declared: "Described") -> dict[
     return found
 
 
-def _report(
-    plugins: Plugins,
-    what: "Address",
-    only: TargetFilter,
-    hardware: str | None,
-    goal: str | None,
-    file: Path | None,
-    min_speedup: float | None,
-) -> tuple[list["Judgement"], int]:
+def _report(choice: _Choice, what: "Address") -> tuple[list["Judgement"], int]:
     """Print the rows with their expectations. Also return the number of variants for which there is no file."""
     from aiperf_core.stats import expectations as rules
 
     rows: list[Judgement] = []
     unknown: list[TargetResult] = []
-    for group in _groups(plugins, what, only, hardware, goal, file, unknown):
+    for group in choice.groups(what, unknown):
         page = rules.read(group.path)
         if page is None:
             click.echo(
@@ -295,62 +331,11 @@ def _report(
             unknown += group.results
             continue
         _belongs(group, page)
-        found = [row for result in group.results for row in rules.check(result, page, min_speedup)]
+        found = [row for result in group.results for row in rules.check(result, page, choice.min_speedup)]
         click.echo(f"{group.key}  {words(str(group.path))}")
         _print_rows(found)
         rows += found
     return rows, sum(row.role == "variant" for result in unknown for row in result.rows)
-
-
-def _groups(
-    plugins: Plugins,
-    address: "Address",
-    only: TargetFilter,
-    hardware: str | None,
-    goal: str | None,
-    file: Path | None,
-    omitted: "list[TargetResult] | None" = None,
-) -> Iterator[_Group]:
-    """The bundle's results by expectations file.
-
-    Without `--file`, targets that are not installed are printed, and put into `omitted`.
-    """
-    from aiperf_core.results.hardware import checked_key, hardware_key
-    from aiperf_core.stats import expectations as rules
-
-    machine, groups = address.bundle.manifest.machine, dict[tuple[Path, str], _Group]()
-    installed = {one.name: one for one in plugins.targets}
-    results = address.outlines()
-    kept = _kept(plugins, [result.target for result in results], only)
-    for result in results:
-        if result.target not in kept:
-            continue
-        if goal is not None and result.goal != goal:
-            continue
-        key = checked_key(hardware) if hardware else hardware_key(machine, result.device, result.problem.params)
-        source = rules.source_of(installed[result.target]) if result.target in installed else None
-        if source is None and file is None:
-            click.echo(f"{words(result.target)} is not installed; give its expectations with --file", err=True)
-            if omitted is not None:
-                omitted.append(result)
-            continue
-        path = file or rules.place(source, key)  # type: ignore[arg-type]  # without `file` there is a source
-        group = groups.setdefault((path, key), _Group(path, key))
-        group.results.append(result)
-        if source is not None:
-            group.sources[result.target] = source
-    yield from groups.values()
-
-
-def _kept(plugins: Plugins, names: list[str], only: TargetFilter) -> set[str]:
-    """The names of a bundle's results that the filter keeps. A target that is not installed has only its name."""
-    known = {one.name for one in plugins.targets}
-    missing = [InstalledTarget(name, "") for name in {base_name(name) for name in names} - known]
-    targets = {one.name for one in only.kept([*plugins.targets, *missing])}
-    kept = {name for name in names if base_name(name) in targets}
-    if names and not kept:
-        raise UsageError(f"{only} leaves none of the targets of the bundle: {', '.join(map(words, names))}")
-    return kept
 
 
 def _page(group: _Group) -> "Page":
