@@ -28,6 +28,7 @@ from aiperf_core.report.result import (
 )
 from aiperf_core.results.models import Verdict
 from aiperf_core.results.signing import SignatureError, verify
+from aiperf_core.stats.draws import DRAWS
 from aiperf_core.stats.expectations import module_hash
 from aiperf_core.stats.recheck import recheck
 
@@ -278,14 +279,14 @@ def _draws(entries: Sequence[Entry], selection: Selection) -> Floats:
     times = joint.times([one for one in rows if one.row.time_s is not None])
     column = {_identity(one): place for place, one in enumerate(one for one in rows if one.row.time_s is not None)}
     rng = np.random.default_rng(0)
-    found = np.empty((joint.DRAWS, len(entries)))
+    found = np.empty((DRAWS, len(entries)))
     for place, one in enumerate(entries):
         mine, base = column.get(_identity(one)), baselines.get((one.run.id, one.result.target))
         other = column.get(_identity(base)) if base else None
         if mine is not None and other is not None:
             found[:, place] = times[:, other] / times[:, mine]
         elif one.row.speedup is not None:
-            found[:, place] = joint.lognormal(one.row.speedup, rng, joint.DRAWS)
+            found[:, place] = joint.lognormal(one.row.speedup, rng, DRAWS)
     return found
 
 

@@ -31,6 +31,7 @@ from aiperf_core.report.result import (
     counted,
     figure,
 )
+from aiperf_core.stats.draws import DRAWS
 
 FRONT, DOMINATED, UNDECIDED = "FRONT", "DOMINATED", "UNDECIDED"
 SURE = 0.95
@@ -65,7 +66,7 @@ class Options:
         None, "US dollars an hour of a kind of machine, for the cost.", metavar="CLASS=USD,...", convert=_rates
     )
     across: bool = option(False, "Compare rows of different kinds of machine.")
-    draws: int = option(joint.DRAWS, "Joint draws of the bootstrap.")
+    draws: int = option(DRAWS, "Joint draws of the bootstrap.")
 
 
 @frozen

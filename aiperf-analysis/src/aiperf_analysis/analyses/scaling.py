@@ -10,7 +10,6 @@ from aiperf_analysis.analyses.crossovers import Crossing, crossing_table, crossi
 from aiperf_analysis.analyses.curves import MISFIT, SIZE, STRONG, WEAK, Group, groups_of, parameters
 from aiperf_analysis.analyses.links import link_table, links_of, rate_table
 from aiperf_analysis.models import laws
-from aiperf_analysis.models.draws import DRAWS
 from aiperf_analysis.models.laws import LawFit
 from aiperf_analysis.models.pieces import LEAST_POINTS, Pieces, pieces
 from aiperf_analysis.options import option
@@ -34,6 +33,7 @@ from aiperf_core.report.result import (
 )
 from aiperf_core.results.models import DISBELIEVED
 from aiperf_core.stats.compare import independent_ratio
+from aiperf_core.stats.draws import DRAWS
 from aiperf_core.targets import WORLD_SIZE
 from aiperf_core.units import parameter, plural
 

@@ -179,7 +179,7 @@ def _ratio(a: Piece | None, b: Piece | None) -> Figure:
     bottom = block_means(a.lengths)
     if not bottom.min() > 0:
         return Figure(value=None, reason="calls of A take no time")
-    low, high = ends(block_means(b.lengths, seed=1) / bottom)
+    low, high = (float(end) for end in ends(block_means(b.lengths, seed=1) / bottom))
     return Figure(value=float(b.lengths.mean() / a.lengths.mean()), low=low, high=high)
 
 
