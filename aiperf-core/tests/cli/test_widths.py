@@ -26,7 +26,7 @@ from aiperf_core.render.row_columns import COLUMNS
 from aiperf_core.results import example
 from aiperf_core.results.address import Address
 from aiperf_core.stats import reproduce
-from aiperf_core.stats.goal_standings import Origin, Standing, Standings
+from aiperf_core.stats.goal_standings import JudgedGoal, Origin, Standings
 from aiperf_core.stats.goals import Reached
 from aiperf_core.stats.threshold import Judgement, Threshold
 
@@ -192,7 +192,7 @@ def test_goals(width):
         of="BW", at_least=0.9, at_most=None, implementation=LONG, size=None, device="cuda", cause="", shown_by=""
     )
     origin = Origin("20261121-142530-ch07.memory_access", "nvidia-h200-x1", "2026-11-21", "quick")
-    rows = [Standing("ch07.memory_access", goal, Reached(LONG, Estimate(0.94, 0.93, 0.95)), origin)]
+    rows = [JudgedGoal("ch07.memory_access", goal, Reached(LONG, Estimate(0.94, 0.93, 0.95)), origin)]
     stream = io.StringIO()
     screen = Screen(stream)
     screen.print(goals.render(Standings(rows=rows), screen.look, screen.console.width), Text())

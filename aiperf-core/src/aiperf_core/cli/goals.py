@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aiperf_core.results.address import Address
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.listing import Run
-    from aiperf_core.stats.goal_standings import Standing, Standings
+    from aiperf_core.stats.goal_standings import JudgedGoal, Standings
     from aiperf_core.targets import InstalledTarget
 
 
@@ -133,7 +133,7 @@ def _document(found: "Standings", unusable: list[str]) -> dict[str, Any]:
     }
 
 
-def _record(standing: "Standing") -> dict[str, Any]:
+def _record(standing: "JudgedGoal") -> dict[str, Any]:
     reached = standing.reached
     return {
         "target": standing.target,

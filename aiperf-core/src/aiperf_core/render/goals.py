@@ -9,7 +9,7 @@ from rich.text import Text
 from aiperf_core import units
 from aiperf_core.names import words
 from aiperf_core.render.look import Look
-from aiperf_core.stats.goal_standings import Standing, Standings
+from aiperf_core.stats.goal_standings import JudgedGoal, Standings
 from aiperf_core.stats.threshold import MET, MISSED, NOT_MEASURED, UNCLEAR
 
 STYLES = {MET: "bold green", MISSED: "bold yellow", UNCLEAR: "bold yellow", NOT_MEASURED: "dim"}
@@ -24,7 +24,7 @@ def render(found: Standings, look: Look, width: int) -> RenderableType:
     return Group(*parts, *(Text(f"\n{line}") for line in _missing(found)))
 
 
-def _table(rows: Sequence[Standing], look: Look, width: int) -> RenderableType:
+def _table(rows: Sequence[JudgedGoal], look: Look, width: int) -> RenderableType:
     if width < NARROWEST_TABLE:
         return Group(*(text for standing in rows for text in (*_lines(standing, look), Text())))
     more = (width - 80) // 2
@@ -41,7 +41,7 @@ def _table(rows: Sequence[Standing], look: Look, width: int) -> RenderableType:
     return table
 
 
-def _lines(standing: Standing, look: Look) -> tuple[Text, Text, Text]:
+def _lines(standing: JudgedGoal, look: Look) -> tuple[Text, Text, Text]:
     """The goal with its target, the figure with its origin, and the state."""
     goal = Text.assemble((words(standing.target), "bold"), f"\n{_goal(standing)}", (_cause(standing), "dim"))
     reached = "\n".join([*_reached(standing), *_origin(standing)]) or words(standing.reason)
@@ -85,14 +85,14 @@ def _page(found: Standings) -> Iterator[str]:
             yield ", ".join(f"`{name}`" for name in names)
 
 
-def _goal(standing: Standing) -> str:
+def _goal(standing: JudgedGoal) -> str:
     """A goal in words, with the implementation that must reach it."""
     goal = standing.goal
     device = "" if goal.device == "cuda" else f" on {goal.device}"
     return f"{f'{goal.implementation}: ' if goal.implementation else ''}{goal}{device}"
 
 
-def _reached(standing: Standing) -> list[str]:
+def _reached(standing: JudgedGoal) -> list[str]:
     """The figure with its interval, and the implementation."""
     reached = standing.reached
     if reached is None:
@@ -101,7 +101,7 @@ def _reached(standing: Standing) -> list[str]:
     return [f"{shown.value} {shown.interval}", words(reached.implementation)]
 
 
-def _origin(standing: Standing) -> list[str]:
+def _origin(standing: JudgedGoal) -> list[str]:
     """Bundle, machine, date and tier of the figure."""
     origin = standing.origin
     if origin is None:
@@ -110,12 +110,12 @@ def _origin(standing: Standing) -> list[str]:
     return [words(part) for part in (*found, origin.tier) if part]
 
 
-def _state(standing: Standing) -> str:
+def _state(standing: JudgedGoal) -> str:
     """The state, and that a missed goal has no cause."""
     return f"{standing.state}, {NO_CAUSE}" if standing.state == MISSED and not standing.goal.cause else standing.state
 
 
-def _cause(standing: Standing) -> str:
+def _cause(standing: JudgedGoal) -> str:
     goal = standing.goal
     return f"\ncause: {goal.cause} ({goal.shown_by})" if standing.state in (MISSED, UNCLEAR) and goal.cause else ""
 

@@ -42,7 +42,7 @@ class Origin:
 
 
 @frozen
-class Standing:
+class JudgedGoal:
     """A goal, with its figure and where that is from; without a figure `reason` says why."""
 
     target: str
@@ -73,7 +73,7 @@ class Standings:
     unreadable: results that could not be read, with the reason.
     """
 
-    rows: list[Standing] = field(factory=list)
+    rows: list[JudgedGoal] = field(factory=list)
     without: dict[str, str] = field(factory=dict)
     never_on_gpu: list[str] = field(factory=list)
     unreadable: list[str] = field(factory=list)
@@ -132,7 +132,7 @@ def _was_on_gpu(name: str, results: Sequence[_Measured], pages: Sequence[tuple[P
 
 def _standing(
     name: str, goal: Goal, described: Described, results: Sequence[_Measured], pages: Sequence[tuple[Path, Page]]
-) -> Standing:
+) -> JudgedGoal:
     sizes, reason = described.sizes_of(goal), ""
     for one in results:
         manifest = one.run.manifest
@@ -145,11 +145,11 @@ def _standing(
             reason = reason or f"{one.run.name}: {error}"
             continue
         origin = Origin(one.run.name, _machine(manifest, goal.device), one.outline.started, one.outline.tier)
-        return Standing(name, goal, reached, origin)
+        return JudgedGoal(name, goal, reached, origin)
     # Of the rows of one run the best counts: a goal on `speedup` has a figure in each of them.
     sign = -1 if goal.at_most else 1
     kept = sorted(_kept(name, goal, sizes, pages), key=lambda pair: (pair[1].date, sign * pair[0].figure.value))
-    return Standing(name, goal, *kept[-1]) if kept else Standing(name, goal, reason=reason)
+    return JudgedGoal(name, goal, *kept[-1]) if kept else JudgedGoal(name, goal, reason=reason)
 
 
 def _machine(manifest: Manifest, device: str) -> str:
