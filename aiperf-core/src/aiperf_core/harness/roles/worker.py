@@ -184,7 +184,7 @@ class Worker(Service):
             self._output.value = timed.result
         if self._first_used is None:  # before the harness touches more memory of its own
             self._first_used = self._device.memory()
-            keep_freed_memory()
+            self._keep_freed_memory()
         if desk is not None:  # answers count when they lie in the host's memory, and are judged on the device
             self._output.value = pytree.mapped(self._output.value, lambda one: one.to(self._kind.torch_device))
         self._data.hand_back()
@@ -231,7 +231,7 @@ class Worker(Service):
             gc.enable()
         if self._first_used is None:
             self._first_used = self._device.memory()
-            keep_freed_memory()
+            self._keep_freed_memory()
         return {
             **_told(timed),
             "beside": {"minor_faults": timed.minor_faults},
@@ -321,21 +321,25 @@ class Worker(Service):
         """A snapshot of this process."""
         return {**snapshot(), "objects": self._objects()}
 
-    def do_memory(self) -> Message:
-        """Memory used since `prepare`.
+    def do_memory(self, all_calls: bool = False) -> Message:
+        """Memory used since `prepare`; for `all_calls` of the host, the peak in all of them.
 
-        Of the host, the larger of two figures: what the first call took, for which malloc gave back freed memory, and
-        what all calls have left behind. Between them malloc keeps freed memory, and the gaps in its heap would count. A
-        candidate could take less in the first call: its figure is the peak in all calls, gaps included.
+        Else the larger of two figures: what the first call took, for which malloc gave back freed memory, and what all
+        calls have left behind. Between them malloc keeps freed memory, and the gaps in its heap would count.
         """
-        if not self._candidate:
+        if not all_calls:
             give_back_freed_memory()
             reset_peak_rss()
         used, first = self._device.memory(), self._first_used or Memory()
-        keep_freed_memory()
+        self._keep_freed_memory()
         pairs = {name: (getattr(first, name), getattr(used, name)) for name in ("peak_bytes", "host_peak_bytes")}
         known = {name: [one for one in pair if one is not None] for name, pair in pairs.items()}
         return {**asdict(used), **{name: max(each, default=None) for name, each in known.items()}}
+
+    def _keep_freed_memory(self) -> None:
+        """Have malloc keep what later calls free, unless the peak in all calls decides the verdict."""
+        if not self._problem.get("memory_decides"):
+            keep_freed_memory()
 
     def _objects(self) -> Message:
         return objects(self, self._channel, self._data, self._device, self._code, self._output)

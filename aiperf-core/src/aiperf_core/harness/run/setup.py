@@ -125,6 +125,14 @@ class Setup:
         return self.kind.on_host or self.untrusted
 
     @property
+    def memory_decides(self) -> bool:
+        """Whether the memory of all calls of untrusted code decides its verdict.
+
+        Malloc then gives back freed memory in all calls, of the baseline too: gaps in the heap would count.
+        """
+        return self.untrusted and self.plan.described.goal == "memory"
+
+    @property
     def watches_calls(self) -> bool:
         """Whether work beside the calls can be found.
 

@@ -65,7 +65,8 @@ class Workers:
                 if self.setup.trust.observed:
                     one.page = ObservedPage.create()
                 pages = () if one.page is None else (one.page.fd,)
-                one.post("open", fds=(*fds[one.memory], *pages), problem={**problem, "folder": self._folder_for(one)})
+                own = {"folder": self._folder_for(one), "memory_decides": self.setup.memory_decides}
+                one.post("open", fds=(*fds[one.memory], *pages), problem={**problem, **own})
         for one in implementations:
             held = one.collect(answers.groups, timeout=self._start_timeout_s(one)) if one.active else None
             if held is not None and one.process.state_before is not None and one.process.state_after is None:
