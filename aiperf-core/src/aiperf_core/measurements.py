@@ -375,7 +375,7 @@ class Faults:
 
     minor: int
     major: int
-    after_itself: bool
+    after_itself: bool = False
 
 
 @frozen(kw_only=True)

@@ -12,6 +12,7 @@ from aiperf_core.described import DescribedImplementation
 from aiperf_core.devices.input_file import InputFile
 from aiperf_core.errors import SkipError, UsageError
 from aiperf_core.formats.candidate import CandidateSource
+from aiperf_core.harness.processes.answers import Sample
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
@@ -94,20 +95,7 @@ def test_where_files_lie_in_memory_the_target_is_skipped(tmp_path: Path) -> None
 
 
 def test_only_who_is_deferred_may_go_on_after_the_call() -> None:
-    sample = {
-        "wall_s": 1.0,
-        "device_s": None,
-        "bracket_s": 1.0,
-        "answered_s": 3.0,
-        "begun_s": 0.0,
-        "replied_s": None,
-        "stopped_s": None,
-        "cpu_s": None,
-        "hidden": False,
-        "voluntary_switches": 0,
-        "involuntary_switches": 0,
-        "beside": {"until_done_s": 2.9},
-    }
+    sample = Sample(wall_s=1.0, bracket_s=1.0, answered_s=3.0, begun_s=0.0, until_done_s=2.9)
     for deferred, held_s in ((True, 2.9), (False, 1.0)):
         declared = DescribedImplementation("one", "variant", "cpu", "here")
         one = Recorder.of(declared)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from aiperf_core import Cost
 from aiperf_core.described import DescribedImplementation
+from aiperf_core.harness.processes.answers import Sample
 from aiperf_core.harness.run.recorder import Recorder
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Judging, Row, Verdict
@@ -66,17 +67,7 @@ def scored(recording: dict[str, Any]) -> dict[str, Row]:
         for step, (time, number, which) in enumerate(
             zip(taken["seconds"], taken["passes"], taken["rounds"], strict=True)
         ):
-            sample = dict.fromkeys(("device_s", "wall_s", "cpu_s")) | {f"{recording['clock']}_s": time}
-            sample |= {
-                "bracket_s": time,
-                "hidden": False,
-                "voluntary_switches": 0,
-                "involuntary_switches": 0,
-                "answered_s": None,
-                "begun_s": 0.0,
-                "replied_s": None,
-                "stopped_s": None,
-            }
+            sample = Sample(**{f"{recording['clock']}_s": time}, bracket_s=time, begun_s=0.0)
             one.record((which, number * len(names) + place, step), sample, calls=1, judged=False)
         implementations.append(one.facts)
     floor = recording["line"]["floor"]

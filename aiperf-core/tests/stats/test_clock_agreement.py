@@ -10,6 +10,7 @@ from attrs import evolve
 
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.isolation import process_monitor
+from aiperf_core.harness.processes.answers import Sample
 from aiperf_core.harness.run.extra_samples import ExtraSamples
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.recorder import Recorder
@@ -25,7 +26,7 @@ OVERHEAD_S = 2e-6
 CLOCKS = Clocks({"device": OVERHEAD_S})
 
 
-def recorded(samples: list[dict[str, object]], *, calls: int = 1, device: str = "cpu") -> Observations:
+def recorded(samples: list[Sample], *, calls: int = 1, device: str = "cpu") -> Observations:
     recorder = Recorder.of(DescribedImplementation("wide", "variant", device, "wide.py:1"))
     for block, one in enumerate(samples):
         recorder.record((0, block, block), one, calls=calls, judged=False)
@@ -51,10 +52,8 @@ def by_supervisor(*sides: Observations) -> list[Verdict | None]:
     return [Verdict.UNTRUSTED if each and each.proven else None for each in found]
 
 
-def sample(**values: object) -> dict[str, object]:
-    nothing = {"device_s": None, "wall_s": None, "cpu_s": 1e-3, "hidden": False, "answered_s": 1e-3}
-    nothing |= {"begun_s": 0.0, "stopped_s": None, "replied_s": None}
-    return {**nothing, "voluntary_switches": 0, "involuntary_switches": 0, **values}
+def sample(**values: Any) -> Sample:
+    return Sample(**{"cpu_s": 1e-3, "answered_s": 1e-3, "begun_s": 0.0, **values})
 
 
 def waited_for(wall_s: float, bracket_s: float, *, calls: int = 1) -> Observations:
@@ -315,7 +314,7 @@ def asked(
 
 def resampling(take: Callable[..., object], trust: Trusted) -> ExtraSamples:
     method = SimpleNamespace(clock="wall", trust=trust)
-    taker: Any = SimpleNamespace(take=take, method=method, seeds=SimpleNamespace(new=lambda: 1))
+    taker: Any = SimpleNamespace(take=take, method=method)
     inspector: Any = SimpleNamespace(inspect=lambda *_: True)
     return ExtraSamples(taker, inspector)
 
@@ -451,7 +450,7 @@ def test_a_suspect_is_looked_at_again_beside_the_baseline(
     baseline, one = takes_part([(1e-3, 1e-3, 1.1e-3)] * 8), takes_part([(1e-3, 1e-3, 9e-3)] * 8)
     beside = iter([*[looks[0]] * 20, *[looks[1]] * 1000])
 
-    def look(asked: Participant, *_: object, **__: object) -> dict[str, object]:
+    def look(asked: Participant, *_: object, **__: object) -> Sample:
         took = busy_s if asked is baseline else next(beside)
         waited = (0.0 if asked is baseline else waits_s, 0.0)
         return sample(wall_s=0.9e-3, bracket_s=1e-3, answered_s=1e-3 + took, kept_waiting_s=waited)
@@ -483,7 +482,7 @@ def test_looks_that_waiting_explains_are_no_doubt_against_who_is_trusted(
     """Of the others nothing can be told by them."""
     baseline, one = takes_part([(1e-3, 1e-3, 1.1e-3)] * 8), takes_part([(1e-3, 1e-3, 9e-3)] * 8)
 
-    def look(*_: object, **__: object) -> dict[str, object]:
+    def look(*_: object, **__: object) -> Sample:
         return sample(wall_s=1e-3, bracket_s=1e-3, answered_s=9e-3, kept_waiting_s=(9e-3, 0.0))
 
     for number, child in enumerate((baseline, one)):

@@ -8,6 +8,7 @@ from attrs import asdict, evolve
 
 from aiperf_core import Cost
 from aiperf_core.described import DescribedImplementation
+from aiperf_core.harness.processes.answers import Sample
 from aiperf_core.harness.run.recorder import RankNotes, Recorder
 from aiperf_core.measurements import Audit, Ceilings, Memory, Rank, Reading
 from aiperf_core.results.models import Judging, Observations, Row, Sighting, Verdict
@@ -44,18 +45,8 @@ def judged(observed: Sequence[Observations], found: Ceilings | None = None, **ru
 
 def implementation(name: str, role: str, times_s: Sequence[float], place: int, rows: int) -> Observations:
     one = Recorder.of(DescribedImplementation(name, role, "cpu", "x.py:1"))
-    nothing = {
-        "device_s": None,
-        "hidden": False,
-        "voluntary_switches": 0,
-        "involuntary_switches": 0,
-        "answered_s": None,
-        "begun_s": 0.0,
-        "replied_s": None,
-        "stopped_s": None,
-    }
     for number, time in enumerate(times_s):
-        sample = {**nothing, "wall_s": time, "cpu_s": time, "bracket_s": time}
+        sample = Sample(wall_s=time, cpu_s=time, bracket_s=time, begun_s=0.0)
         one.record((0, number * rows + place, number), sample, calls=1, judged=False)
     return one.facts
 

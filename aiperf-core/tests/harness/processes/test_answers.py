@@ -4,8 +4,10 @@ import math
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from aiperf_core.harness.processes import answers
+from aiperf_core.measurements import Faults
 
 SAMPLE = {
     "device_s": None,
@@ -29,12 +31,16 @@ AUDIT = {
 
 
 def test_an_honest_sample() -> None:
-    assert answers.sample(SAMPLE) == SAMPLE
-    assert answers.sample({**SAMPLE, "beside": {"until_done_s": 1.0, "mine": 2.0}})["beside"] == {"until_done_s": 1.0}
+    expected = answers.Sample(
+        wall_s=0.5, cpu_s=0.1, voluntary_switches=1, minor_faults=3.0, latencies_s=[0.25], hidden=False
+    )
+    assert answers.sample(SAMPLE) == expected
+    later = answers.sample({**SAMPLE, "beside": {"until_done_s": 1.0, "mine": 2.0}})
+    assert later == evolve(expected, minor_faults=None, until_done_s=1.0)
     faults = {"minor": 3, "major": 0}
-    assert answers.sample({**SAMPLE, "faults": {**faults, "more": 1}})["faults"] == faults
+    assert answers.sample({**SAMPLE, "faults": {**faults, "more": 1}}).faults == Faults(3, 0)
     delivered = {"numbers": {"[0]": 1.5, "[1]": True}, "late": False, "aliases": ["[0]"]}
-    assert answers.sample({**SAMPLE, "output": delivered})["output"] == delivered
+    assert answers.sample({**SAMPLE, "output": delivered}).output == answers.Output(**delivered)
 
 
 @pytest.mark.parametrize(

@@ -84,9 +84,9 @@ def test_a_sample_that_delivers_has_its_output_in_the_judges_memory(opened: Call
     for seed in (5, 6):
         pair.worker.do_ready()
         numbers = pair.judge.do_renew(seed)
-        told = answers.sample(pair.worker.do_sample("wall", numbers, calls=1, deliver=True, fingerprinted=False))
-        assert told["output"] == {"numbers": {}, "late": False, "aliases": []}
-        assert told["wall_s"] > 0
+        sample = answers.sample(pair.worker.do_sample("wall", numbers, calls=1, deliver=True, fingerprinted=False))
+        assert sample.output == answers.Output(numbers={}, late=False, aliases=[])
+        assert sample.time_s > 0
         assert pair.judge.do_compare(None, {})["worst"] == 0.0
 
 

@@ -345,7 +345,7 @@ def test_a_stopped_process_that_somebody_continues_is_seen_at_work(monkeypatch: 
     one.child.paused = True
     taken = sampling.taker.take(one, 7, "wall")
     assert taken is not None
-    assert taken["stopped_s"] == pytest.approx(4e-3)
+    assert taken.stopped_s == pytest.approx(4e-3)
 
 
 @pytest.mark.parametrize(
@@ -378,8 +378,8 @@ def test_what_is_not_trusted_is_watched_while_it_is_stopped(monkeypatch: pytest.
     worker.paused = True
     sample = one.taker.take(one.implementations[0], 7, "wall")
     assert sample is not None
-    assert (sample["replied_s"] is not None) == untrusting
-    assert (sample["stopped_s"] == 0.5) == untrusting
+    assert (sample.replied_s is not None) == untrusting
+    assert (sample.stopped_s == 0.5) == untrusting
 
 
 @pytest.mark.parametrize(

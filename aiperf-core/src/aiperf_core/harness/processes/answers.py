@@ -1,14 +1,16 @@
 """Checks on what workers answer: a worker's process runs code that may send anything.
 
 Each function takes the result of a request and returns it in the expected form. Raises `ValueError`, which says what
-was expected and what was found.
+was expected and what came.
 """
 
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from aiperf_core.measurements import Audit, Flush, Memory, Work
+from attrs import field, frozen
+
+from aiperf_core.measurements import Audit, Faults, Flush, Memory, Work
 from aiperf_core.results.models import Confined
 
 _T = TypeVar("_T")
@@ -16,32 +18,88 @@ _MAX_COUNT = 2**53
 _MAX_TEXT = 1000
 
 
-def sample(answer: Any) -> dict[str, Any]:
-    """The times of a sample in seconds, its context switches and page faults, and its output where it was delivered."""
-    told = _record(answer)
-    times = {name: _optional(told.get(name), _time) for name in ("device_s", "wall_s", "cpu_s")}
+@frozen(kw_only=True)
+class Output:
+    """The worker's report of an output: its numbers by their paths, and its leaves that alias an input.
+
+    late: whether it changed after the clock had stopped.
+    """
+
+    numbers: dict[str, Any]
+    late: bool
+    aliases: list[str]
+
+
+@frozen(kw_only=True)
+class Sample:
+    """A sample: the worker's report, then the supervisor's own measurements. Times are in seconds.
+
+    faults: page faults in a call that an observer timed.
+    output: where it was delivered.
+    own_s: the worker's time of a sample that an observer timed.
+    bracket_s: from the notice of the start to that of the stop; for an observer, until it saw the end.
+    begun_s: from the request to the start.
+    answered_s: from the request to the whole output.
+    replied_s: from the request to the reply, or until all processes had stopped.
+    stopped_s: processor time that the process used while it was stopped.
+    kept_waiting_s: how long others kept the process, and the supervisor, from running.
+    """
+
+    device_s: float | None = None
+    wall_s: float | None = None
+    cpu_s: float | None = None
+    voluntary_switches: int = 0
+    involuntary_switches: int = 0
+    hidden: bool = False
+    minor_faults: float | None = None
+    until_done_s: float | None = None
+    faults: Faults | None = None
+    latencies_s: list[float] = field(factory=list)
+    output: Output | None = None
+    own_s: float | None = None
+    bracket_s: float = 0.0
+    begun_s: float | None = None
+    answered_s: float | None = None
+    replied_s: float | None = None
+    stopped_s: float | None = None
+    kept_waiting_s: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def time_s(self) -> float:
+        """Its time by the clock that it was taken with."""
+        time_s = self.wall_s if self.device_s is None else self.device_s
+        assert time_s is not None
+        return time_s
+
+
+def sample(answer: Any) -> Sample:
+    """The worker's report of a sample."""
+    report = _record(answer)
+    times = {name: _optional(report.get(name), _time) for name in ("device_s", "wall_s", "cpu_s")}
     if times["device_s"] is None and times["wall_s"] is None:
         raise ValueError("the sample has no time")
-    switches = {name: _count(told.get(name)) for name in ("voluntary_switches", "involuntary_switches")}
-    return {
+    beside = _record(report.get("beside", {}))
+    return Sample(
         **times,
-        **switches,
-        "hidden": _boolean(told.get("hidden")),
-        "beside": _beside(_record(told.get("beside", {}))),
-        "faults": _optional(told.get("faults"), _faults),
-        "latencies_s": [_time(one) for one in _list(told.get("latencies_s", []))],
-        "output": _optional(told.get("output"), output),
-    }
+        voluntary_switches=_count(report.get("voluntary_switches")),
+        involuntary_switches=_count(report.get("involuntary_switches")),
+        hidden=_boolean(report.get("hidden")),
+        minor_faults=_number(beside["minor_faults"]) if "minor_faults" in beside else None,
+        until_done_s=_time(beside["until_done_s"]) if "until_done_s" in beside else None,
+        faults=_optional(report.get("faults"), _faults),
+        latencies_s=[_time(seconds) for seconds in _list(report.get("latencies_s", []))],
+        output=_optional(report.get("output"), output),
+    )
 
 
-def output(answer: Any) -> dict[str, Any]:
-    """The numbers of an output by their paths, whether it changed late, and its leaves that alias an input."""
-    told = _record(answer)
-    return {
-        "numbers": numbers(told.get("numbers")),
-        "late": _boolean(told.get("late")),
-        "aliases": _texts(told.get("aliases")),
-    }
+def output(answer: Any) -> Output:
+    """The worker's report of an output."""
+    report = _record(answer)
+    return Output(
+        numbers=numbers(report.get("numbers")),
+        late=_boolean(report.get("late")),
+        aliases=_texts(report.get("aliases")),
+    )
 
 
 def numbers(answer: Any) -> dict[str, Any]:
@@ -56,81 +114,75 @@ def prepared(answer: Any) -> float:
 
 def memory(answer: Any) -> Memory:
     """Memory used."""
-    told = _record(answer)
+    report = _record(answer)
     names = ("peak_bytes", "allocated_bytes", "reserved_bytes", "host_peak_bytes")
-    return Memory(**{name: _optional(told.get(name), _count) for name in names})
+    return Memory(**{name: _optional(report.get(name), _count) for name in names})
 
 
 def begun(answer: Any) -> tuple[Confined | None, dict[str, Any], dict[str, Any] | None]:
     """A candidate's confinement (None for trusted code), and the process's reports of its state and the benchmark."""
-    told = _record(answer)
-    return confined(told.get("confined")), state(told.get("state")), _optional(told.get("declared"), _record)
+    report = _record(answer)
+    return confined(report.get("confined")), state(report.get("state")), _optional(report.get("declared"), _record)
 
 
 def collectives(answer: Any) -> list[dict[str, Any]]:
     """For each rank what it sent in a call: fields of `measurements.Rank`."""
     return [
         {
-            "collectives": {_text(name): _count(one) for name, one in _record(told.get("collectives")).items()},
-            "wire_bytes": _count(told.get("wire_bytes")),
-            "buckets": tuple(map(_count, _list(told.get("buckets")))),
+            "collectives": {_text(name): _count(one) for name, one in _record(report.get("collectives")).items()},
+            "wire_bytes": _count(report.get("wire_bytes")),
+            "buckets": tuple(map(_count, _list(report.get("buckets")))),
         }
-        for told in map(_record, _list(answer))
+        for report in map(_record, _list(answer))
     ]
 
 
 def state(answer: Any) -> dict[str, Any]:
     """The state that a process reports, by kind, group and name. It is a claim: only a check reads it."""
-    return {kind: groups(told) for kind, told in _record(answer).items()}
+    return {kind: groups(report) for kind, report in _record(answer).items()}
 
 
 def groups(answer: Any) -> dict[str, Any]:
     """One kind of a reported state: the values of each group, by name."""
-    return {group: _record(told) for group, told in _record(answer).items()}
+    return {group: _record(report) for group, report in _record(answer).items()}
 
 
 def confined(answer: Any) -> Confined | None:
     """The confinement of a candidate; None for trusted code."""
     if answer is None:
         return None
-    told = _record(answer)
-    lacking = {_text(name): _text(why) for name, why in _record(told.get("lacking")).items()}
-    return Confined(_texts(told.get("applied")), lacking)
+    report = _record(answer)
+    lacking = {_text(name): _text(why) for name, why in _record(report.get("lacking")).items()}
+    return Confined(_texts(report.get("applied")), lacking)
 
 
 def flush(answer: Any) -> Flush | None:
     """The effect of a flush; None where nothing has to be flushed."""
     if answer is None:
         return None
-    told = _record(answer)
-    return Flush(*(_time(told.get(name)) for name in ("hot_s", "cold_s", "flushed_s")))
+    report = _record(answer)
+    return Flush(*(_time(report.get(name)) for name in ("hot_s", "cold_s", "flushed_s")))
 
 
 def audit(answer: Any) -> Audit:
     """What CUPTI recorded."""
-    told = _record(answer)
-    spans, events = ([_time(one) for one in _list(told.get(name))] for name in ("span_s", "event_s"))
+    report = _record(answer)
+    spans, events = ([_time(one) for one in _list(report.get(name))] for name in ("span_s", "event_s"))
     if not spans or len(spans) != len(events):
         raise ValueError(f"the audit has {len(spans)} spans and {len(events)} event times")
-    work = [_work(_record(one)) for one in _list(told.get("work"))]
-    return Audit(spans, events, work, _count(told.get("stray")), _count(told.get("threads")))
+    work = [_work(_record(one)) for one in _list(report.get("work"))]
+    return Audit(spans, events, work, _count(report.get("stray")), _count(report.get("threads")))
 
 
-def _beside(told: dict[str, Any]) -> dict[str, float]:
-    """Further figures of a sample: only those that the harness asks for."""
-    readers: dict[str, Callable[[Any], float]] = {"minor_faults": _number, "until_done_s": _time}
-    return {name: readers[name](value) for name, value in told.items() if name in readers}
+def _faults(report: Any) -> Faults:
+    counts = _record(report)
+    return Faults(_count(counts.get("minor")), _count(counts.get("major")))
 
 
-def _faults(told: Any) -> dict[str, int]:
-    """Minor and major page faults."""
-    return {name: _count(_record(told).get(name)) for name in ("minor", "major")}
-
-
-def _work(told: dict[str, Any]) -> Work:
-    counts = {name: _count(told.get(name)) for name in ("stream", "count", "bytes")}
+def _work(report: dict[str, Any]) -> Work:
+    counts = {name: _count(report.get(name)) for name in ("stream", "count", "bytes")}
     return Work(
-        name=_text(told.get("name")), kind=_text(told.get("kind")), seconds=_time(told.get("seconds")), **counts
+        name=_text(report.get("name")), kind=_text(report.get("kind")), seconds=_time(report.get("seconds")), **counts
     )
 
 

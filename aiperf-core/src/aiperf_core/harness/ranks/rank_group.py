@@ -298,15 +298,15 @@ def _part_of(key: str, value: Any, number: int) -> Any:
 def _sample(results: list[Any]) -> Message:
     """The slowest rank's times, and the sum of what the ranks used."""
     each = [answers.sample(one) for one in results]
-    times = {clock: [one[clock] for one in each] for clock in ("device_s", "wall_s")}
-    slowest = {clock: max(found) if None not in found else None for clock, found in times.items()}
-    totals = {name: sum(one[name] for one in each) for name in ("cpu_s", "voluntary_switches", "involuntary_switches")}
+    times = {clock: [getattr(one, clock) for one in each] for clock in ("device_s", "wall_s")}
+    slowest = {clock: max(seconds) if None not in seconds else None for clock, seconds in times.items()}
+    totals = ("cpu_s", "voluntary_switches", "involuntary_switches")
     by_clock = times["wall_s"] if None in times["device_s"] else times["device_s"]
     return {
         **slowest,
-        **totals,
-        "hidden": all(one["hidden"] for one in each),
-        "each_s": list(zip(by_clock, (one["cpu_s"] for one in each), strict=True)),
+        **{name: sum(getattr(one, name) for one in each) for name in totals},
+        "hidden": all(one.hidden for one in each),
+        "each_s": list(zip(by_clock, (one.cpu_s for one in each), strict=True)),
     }
 
 
@@ -314,9 +314,9 @@ def _output(results: list[Any]) -> Message:
     """All ranks' outputs, named as the judge names them."""
     each = [answers.output(one) for one in results]
     return {
-        "numbers": {_path(rank, path): one for rank, told in enumerate(each) for path, one in told["numbers"].items()},
-        "late": any(told["late"] for told in each),
-        "aliases": [_path(rank, path) for rank, told in enumerate(each) for path in told["aliases"]],
+        "numbers": {_path(rank, path): value for rank, one in enumerate(each) for path, value in one.numbers.items()},
+        "late": any(one.late for one in each),
+        "aliases": [_path(rank, path) for rank, one in enumerate(each) for path in one.aliases],
     }
 
 

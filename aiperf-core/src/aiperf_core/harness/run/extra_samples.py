@@ -4,12 +4,12 @@ import math
 import time
 from collections.abc import Callable
 from statistics import median
-from typing import Any
 
 from attrs import define
 
 from aiperf_core.devices.telemetry import waiting_s
 from aiperf_core.harness.isolation import process_monitor
+from aiperf_core.harness.processes.answers import Sample
 from aiperf_core.harness.run.inspection import Inspector
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.taking import SampleTaker
@@ -41,7 +41,7 @@ class ExtraSamples:
         for taken in range(MAX_ISOLATED):
             if not one.active or (taken >= MIN_ISOLATED and time.monotonic() >= until):
                 return
-            sample = self.taker.take(one, self.taker.seeds.new(), self.taker.method.clock)
+            sample = self.taker.take(one)
             if sample is None or not self.inspector.is_plausible(one, sample) or not self.inspector.inspect(one, None):
                 return
             one.observed.isolated_samples_s.append(self.taker.method.call_s(sample, one.pace.calls))
@@ -67,23 +67,24 @@ class ExtraSamples:
                 return
             answers, brackets = (again.baseline, again.own), (again.baseline_brackets, again.own_brackets)
             for side, both, looked_at, watcher in zip(answers, brackets, (baseline, one), watchers, strict=True):
-                sample = self.taker.take(looked_at, self.taker.seeds.new(), self.taker.method.clock, watcher=watcher)
+                sample = self.taker.take(looked_at, watcher=watcher)
                 if sample is None or not self.inspector.inspect(looked_at, None):
                     return
                 self._keep_resampled(looked_at, sample, side, both)
 
     def _keep_resampled(
-        self, one: Participant, sample: dict[str, Any], answers: list[Answer], brackets: list[Bracketed]
+        self, one: Participant, sample: Sample, answers: list[Answer], brackets: list[Bracketed]
     ) -> None:
         """Keep an uncounted sample without the time in which others kept the processes from running."""
-        waited_s, own_s = sample["kept_waiting_s"]
-        wall_s, bracket_s = sample["wall_s"], sample["bracket_s"] - own_s
+        waited_s, own_s = sample.kept_waiting_s
+        wall_s, bracket_s = sample.wall_s, sample.bracket_s - own_s
         trust = self.taker.method.trust
         if wall_s is not None and trust.says_something(bracket_s - wall_s):
             brackets.append(Bracketed(wall_s, max(0.0, bracket_s)))
-        done_s = sample.get("beside", {}).get("until_done_s") if one.recorder.deferred else None
-        held = held_s(wall_s, sample["device_s"], sample["bracket_s"], done_s)
-        beside_s, begun_s = sample["answered_s"] - held - waited_s - own_s, sample["begun_s"]
+        done_s = sample.until_done_s if one.recorder.deferred else None
+        held = held_s(wall_s, sample.device_s, sample.bracket_s, done_s)
+        assert sample.answered_s is not None
+        beside_s, begun_s = sample.answered_s - held - waited_s - own_s, sample.begun_s
         if begun_s is not None:
             begun_s = max(0.0, begun_s - waited_s - own_s)
         if trust.says_something(beside_s):
@@ -103,10 +104,10 @@ class ExtraSamples:
             if not number:  # there is nothing to repeat yet
                 series.insert(0, series.pop(series.index(True)))
             for fresh in series:
-                seed = self.taker.seeds.new() if fresh else present
+                seed = None if fresh else present
                 # Written again even if they are the same: renewing must do the same to caches and clocks.
                 self.taker.present = None
-                sample = self.taker.take(one, seed, self.taker.method.clock, fresh=fresh, calls=1)
+                sample = self.taker.take(one, seed, fresh=fresh, calls=1)
                 if sample is None or not self.inspector.inspect(one, None):
                     return
                 present = self.taker.present or 0

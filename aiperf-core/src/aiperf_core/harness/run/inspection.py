@@ -6,9 +6,10 @@ from typing import Any
 from attrs import define
 
 from aiperf_core.harness.processes import answers
+from aiperf_core.harness.processes.answers import Sample
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.participant import Participant
-from aiperf_core.harness.run.taking import SampleTaker, by_clock
+from aiperf_core.harness.run.taking import SampleTaker
 from aiperf_core.results.models import Sighting
 
 
@@ -18,9 +19,9 @@ class Inspector:
 
     taker: SampleTaker
 
-    def is_plausible(self, one: Participant, sample: dict[str, Any]) -> bool:
+    def is_plausible(self, one: Participant, sample: Sample) -> bool:
         """Refuse a time that is not positive, instead of clamping it."""
-        method, reported = self.taker.method, by_clock(sample)
+        method, reported = self.taker.method, sample.time_s
         if reported > 0 and method.call_s(sample, one.pace.calls) > 0:
             return True
         message = (
@@ -29,7 +30,7 @@ class Inspector:
         )
         return not one.find(Sighting("timing.event_gaps", message, {"reported_s": reported}))
 
-    def inspect(self, one: Participant, chosen: dict[str, Any] | None) -> bool:
+    def inspect(self, one: Participant, chosen: Sample | None) -> bool:
         """Check the inputs after a sample, and the output of a chosen one. Return whether the implementation stays."""
         start = time.perf_counter()
         judged = chosen is not None and "judged_output" not in self.taker.method.off
@@ -52,17 +53,17 @@ class Inspector:
         message = f"the call changed its inputs: {', '.join(changed)}; a workload names what may change as state"
         return not one.find(Sighting("memory.input_mutation", message, {"inputs": changed}))
 
-    def _output_right(self, one: Participant, chosen: dict[str, Any] | None) -> bool:
+    def _output_right(self, one: Participant, chosen: Sample | None) -> bool:
         method = self.taker.method
-        delivered = chosen["output"] if chosen and method.trust.delivers else None
+        delivered = chosen.output if chosen and method.trust.delivers else None
         copied = delivered or answers.output(one.worker.ask("output", timeout=method.timeout_s))
-        one.process.aliases = sorted({*(one.process.aliases or []), *copied["aliases"]})
-        compared = self.taker.ask_judge("compare", lossy=one.declared.lossy, numbers=copied["numbers"])
+        one.process.aliases = sorted({*(one.process.aliases or []), *copied.aliases})
+        compared = self.taker.ask_judge("compare", lossy=one.declared.lossy, numbers=copied.numbers)
         one.recorder.verified(compared)
         wrong = wrong_output(one, compared)
         if wrong is not None:
             return not one.find(wrong)
-        if copied["late"] and "late_write" not in method.off:
+        if copied.late and "late_write" not in method.off:
             message = "the output changed after the clock had stopped: the work was not finished within the timed call"
             return not one.find(Sighting("timing.incomplete_async", message))
         return True

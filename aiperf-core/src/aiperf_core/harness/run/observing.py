@@ -10,16 +10,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from aiperf_core.harness.isolation import process_monitor
 from aiperf_core.harness.isolation.observer import Observed, observe
 from aiperf_core.harness.isolation.process_group import ProcessGroup
 from aiperf_core.harness.processes import answers
+from aiperf_core.harness.processes.answers import Sample
 from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.taking import JudgeError, SampleTaker
-from aiperf_core.measurements import Faults
 from aiperf_core.results.models import Verdict
 
 # Processors that must be free beside the threads of the workload, for an observer that spins.
@@ -58,98 +58,82 @@ class ObservedTaker(SampleTaker):
     observer: Child | None = field(default=None, kw_only=True)
     free: list[int] = field(factory=list, kw_only=True)
     _last: Participant | None = field(default=None, init=False)
+    _after_itself: bool = field(default=False, init=False)
     _groups: dict[int, ProcessGroup] = field(factory=dict, init=False)
 
-    def take(
-        self,
-        one: Participant,
-        seed: int,
-        clock: str,
-        *,
-        fresh: bool = True,
-        calls: int | None = None,
-        fingerprinted: bool = False,
-        first: bool = False,
-        watcher: process_monitor.ProcessMonitor | None = None,
-    ) -> dict[str, Any] | None:
-        """Time a sample of one call; None where the implementation's part has ended."""
-        try:
-            return self._take(one, seed, fresh=fresh, first=first)
-        except (ChildError, KeyError, ValueError) as error:
-            one.fail(error, "sent no sample")
-            self.present = None
-            return None
-
-    def _take(self, one: Participant, seed: int, *, fresh: bool, first: bool) -> dict[str, Any] | None:
-        worker, method = one.worker, self.method
-        assert isinstance(worker, Child)
-        timeout_s = method.trust.timeout_s(method.timeout_s, first=first)
-        after_itself, self._last = self._last is one, one
-        start = time.perf_counter()
-        worker.ask("ready", timeout=method.timeout_s)
+    def _get_ready(self, participant: Participant) -> None:
+        """Have it wait for its inputs, stopped."""
+        worker, timeout_s = _process(participant), self.method.timeout_s
+        self._after_itself, self._last = self._last is participant, participant
+        worker.ask("ready", timeout=timeout_s)
         worker.post("observed_sample")
-        worker.stop_at("ready", timeout=method.timeout_s)
-        self.clockwork.messages_s += time.perf_counter() - start
-        self._halt(worker)
-        stopped = process_monitor.process_s(worker.pid)
-        self._renew(one, seed, own=fresh and "fresh_values" not in method.off)
-        continued = process_monitor.process_s(worker.pid)
-        self._wait_stopped(self.judge)  # its threads would take processors from the call
-        if one.declared.role != "baseline" and not self._group(worker).is_stopped:
-            raise _not_stopped(worker)
-        self._halt_others(one)
-        seen = self._observe(one, timeout_s)
-        numbers = self._kept_output(one) if seen.ended_s is not None and seen.halted_s is not None else {}
-        told = self._told(worker, seen, timeout_s)
-        told["output"]["numbers"] = numbers
-        starved = seen.gap_s > STARVED * (seen.ended_s or 0.0)
-        if one.declared.role != "baseline" and one.is_starved(starved, LEAST_SEEN):
-            # What its process has changed in itself is found all the same.
-            one.ask_state()
-            one.keep_state()
-            one.was_starved = one.active
-            one.stop(Verdict.INCONCLUSIVE, STARVED_REASON)
-            return None
-        return {
-            **told,
-            "faults": None if told["faults"] is None else Faults(**told["faults"], after_itself=after_itself),
-            "own_s": told["wall_s"],
-            "wall_s": seen.ended_s,
-            "bracket_s": seen.ended_s,
-            "begun_s": None,
-            "answered_s": seen.ended_s,
-            "replied_s": seen.halted_s,
-            "stopped_s": None if stopped is None or continued is None else continued - stopped,
-        }
+        worker.stop_at("ready", timeout=timeout_s)
 
-    def _halt(self, worker: Child) -> None:
-        """Wait until all processes have stopped, so that none sees the values before the release."""
+    def _stop(self, participant: Participant) -> bool:
+        """Wait until all its processes have stopped, so that none sees the values before the release."""
+        worker = _process(participant)
         start = time.perf_counter()
         halted = self._group(worker).halt()
         self.clockwork.stopping_s += time.perf_counter() - start
         if halted is None:
             raise _not_stopped(worker)
+        return True
 
-    def _halt_others(self, one: Participant) -> None:
+    def _time(
+        self,
+        participant: Participant,
+        timeout_s: float,
+        watcher: process_monitor.ProcessMonitor | None,
+        **request: Any,
+    ) -> Sample | None:
+        """Have a sample of one call observed; None where its observer was starved in most samples."""
+        worker = _process(participant)
+        if participant.declared.role != "baseline" and not self._group(worker).is_stopped:
+            raise _not_stopped(worker)
+        self._halt_others(participant)
+        observation = self._observe(participant, timeout_s)
+        complete = observation.ended_s is not None and observation.halted_s is not None
+        numbers = self._kept_output(participant) if complete else {}
+        sample = self._reported(worker, observation, timeout_s)
+        starved = observation.gap_s > STARVED * (observation.ended_s or 0.0)
+        if participant.declared.role != "baseline" and participant.is_starved(starved, LEAST_SEEN):
+            # What its process has changed in itself is found all the same.
+            participant.ask_state()
+            participant.keep_state()
+            participant.was_starved = participant.active
+            participant.stop(Verdict.INCONCLUSIVE, STARVED_REASON)
+            return None
+        assert sample.output is not None
+        assert observation.ended_s is not None
+        return evolve(
+            sample,
+            output=evolve(sample.output, numbers=numbers),
+            faults=sample.faults and evolve(sample.faults, after_itself=self._after_itself),
+            own_s=sample.wall_s,
+            wall_s=observation.ended_s,
+            bracket_s=observation.ended_s,
+            answered_s=observation.ended_s,
+            replied_s=observation.halted_s,
+        )
+
+    def _halt_others(self, participant: Participant) -> None:
         """Wait until all processes of the other variants have stopped; a variant whose do not is out of the run.
 
         They have stopped at the end of their samples, and went on to answer.
         """
         for other in self.participants:
-            if other is not one and other.declared.role == "variant" and other.running:
-                assert isinstance(other.child, Child)
-                if self._group(other.child).halt() is None:
-                    other.fail(_not_stopped(other.child))
+            process = _process(other) if other.declared.role == "variant" and other.running else None
+            if other is not participant and process is not None and self._group(process).halt() is None:
+                other.fail(_not_stopped(process))
 
     def _group(self, worker: Child) -> ProcessGroup:
         if worker.pid not in self._groups:
             self._groups[worker.pid] = ProcessGroup(worker.pid)
         return self._groups[worker.pid]
 
-    def _observe(self, one: Participant, timeout_s: float) -> Observed:
+    def _observe(self, participant: Participant, timeout_s: float) -> Observed:
         """Release the inputs and see the sample end."""
-        worker, page = one.worker, one.page
-        assert isinstance(worker, Child)
+        worker, page = _process(participant), participant.page
         assert page is not None
         page.write(self._numbers)
         if self.observer is None:
@@ -167,25 +151,30 @@ class ObservedTaker(SampleTaker):
             raise JudgeError(f"the observer failed: {error}") from error
         return Observed(**answer)
 
-    def _kept_output(self, one: Participant) -> dict[str, Any]:
+    def _kept_output(self, participant: Participant) -> dict[str, Any]:
         """Have the judge copy the output while the process is stopped; return the numbers in it."""
         self.ask_judge("keep")
-        assert one.page is not None
-        return answers.numbers(one.page.told())
+        assert participant.page is not None
+        return answers.numbers(participant.page.told())
 
-    def _told(self, worker: Child, seen: Observed, timeout_s: float) -> dict[str, Any]:
-        """What the process itself says of the sample. Raises `ChildError` where it did not end it, or goes on."""
-        if seen.halted_s is None:
+    def _reported(self, worker: Child, observation: Observed, timeout_s: float) -> Sample:
+        """The worker's report of the sample. Raises `ChildError` where it did not end it, or goes on."""
+        if observation.halted_s is None:
             raise _not_stopped(worker)
         worker.resume()
-        if seen.ended_s is None and not worker.has_message(0.0):
+        if observation.ended_s is None and not worker.has_message(0.0):
             raise worker.give_up(timeout_s)
-        told = answers.sample(worker.collect(timeout=self.method.timeout_s, on_notice=_only_the_end()))
-        if seen.ended_s is None:
+        sample = answers.sample(worker.collect(timeout=self.method.timeout_s, on_notice=_only_the_end()))
+        if observation.ended_s is None:
             raise ChildError("protocol", "answered without the number of the sample")
-        if told["wall_s"] is None or told["output"] is None:
+        if sample.wall_s is None or sample.output is None:
             raise ValueError("the sample has no time or no output")
-        return told
+        return sample
+
+
+def _process(participant: Participant) -> Child:
+    assert isinstance(participant.worker, Child)
+    return participant.worker
 
 
 def _not_stopped(worker: Child) -> ChildError:
@@ -196,11 +185,11 @@ def _not_stopped(worker: Child) -> ChildError:
 
 def _only_the_end() -> Callable[[str], None]:
     """Refuses notices beyond that of the end, which may come once."""
-    seen: list[str] = []
+    notices: list[str] = []
 
     def note(notice: str) -> None:
-        if notice != "ended" or seen:
-            raise ChildError("protocol", f"sent the notice {notice[:50]!r} after {', '.join(('ready', *seen))}")
-        seen.append(notice)
+        if notice != "ended" or notices:
+            raise ChildError("protocol", f"sent the notice {notice[:50]!r} after {', '.join(('ready', *notices))}")
+        notices.append(notice)
 
     return note

@@ -142,12 +142,12 @@ class Participant:
 
     # --- samples
 
-    def record(self, place: tuple[int, int, int], sample: dict[str, Any], *, judged: bool) -> None:
+    def record(self, place: tuple[int, int, int], sample: answers.Sample, *, judged: bool) -> None:
         """Keep a timed sample. `place` is its round, block and step."""
         if self.child is not None and self.child.last_s:
             self.recorder.ranks.times_s.append(self.child.last_s)
-        if sample.get("faults") is not None:
-            self.process.faults.append(sample["faults"])
+        if sample.faults is not None:
+            self.process.faults.append(sample.faults)
         self.recorder.record(place, sample, calls=self.pace.calls, judged=judged)
 
     def is_starved(self, sample: bool, least: int) -> bool:

@@ -6,12 +6,22 @@ import numpy as np
 from attrs import define, evolve, field
 
 from aiperf_core.described import DescribedImplementation
+from aiperf_core.harness.processes.answers import Sample
 from aiperf_core.measurements import Audit, Rank, Reading
 from aiperf_core.results.models import Judgement, Observations, Quality, RankTime
 from aiperf_core.stats.conditions import summary
 
-# Columns of the samples that are kept as the worker and the supervisor's clock told them.
-_AS_TOLD = ("device_s", "wall_s", "cpu_s", "bracket_s", "hidden", "voluntary_switches", "involuntary_switches")
+# Columns of the samples that are kept as the worker and the supervisor's clock gave them.
+_AS_MEASURED = (
+    "own_s",
+    "device_s",
+    "wall_s",
+    "cpu_s",
+    "bracket_s",
+    "hidden",
+    "voluntary_switches",
+    "involuntary_switches",
+)
 # Columns of the supervisor's own clock, in whole nanoseconds, which take less space in a bundle.
 _IN_NS = ("begun_s", "answered_s", "replied_s", "stopped_s")
 
@@ -98,29 +108,27 @@ class Recorder:
         """Keep facts: fields of `Observations`, in place of what was known of them."""
         self.facts = evolve(self.facts, **facts)
 
-    def record(self, place: tuple[int, int, int], sample: dict[str, Any], *, calls: int, judged: bool) -> None:
+    def record(self, place: tuple[int, int, int], sample: Sample, *, calls: int, judged: bool) -> None:
         """Keep a timed sample, whatever it took. `place` is its round, block and step."""
-        samples, beside = self.facts.samples, sample.get("beside", {})
+        samples, until_done_s = self.facts.samples, sample.until_done_s if self.deferred else None
         samples.round.append(place[0])
         samples.block.append(place[1])
         samples.step.append(place[2])
         samples.judged.append(judged)
         samples.calls.append(calls)
         samples.throttled.append(False)
-        samples.own_s.append(sample.get("own_s"))
-        samples.done_s.append(beside.get("until_done_s") if self.deferred else None)
-        for name in _AS_TOLD:
-            getattr(samples, name).append(sample[name])
+        samples.done_s.append(until_done_s)
+        for name in _AS_MEASURED:
+            getattr(samples, name).append(getattr(sample, name))
         for name in _IN_NS:
-            getattr(samples, name).append(_in_ns(sample[name]))
-        for name, value in beside.items():
-            if name != "until_done_s" or self.deferred:
-                self.beside.setdefault(name, []).append(value)
-        if self.deadline_s is not None and sample["wall_s"]:
-            latencies_s = sample["latencies_s"]
-            self.latencies_s += latencies_s
-            in_time = sum(one <= self.deadline_s for one in latencies_s)
-            self.beside.setdefault("goodput_per_s", []).append(in_time * calls / sample["wall_s"])
+            getattr(samples, name).append(_in_ns(getattr(sample, name)))
+        for name, figure in (("minor_faults", sample.minor_faults), ("until_done_s", until_done_s)):
+            if figure is not None:
+                self.beside.setdefault(name, []).append(figure)
+        if self.deadline_s is not None and sample.wall_s:
+            self.latencies_s += sample.latencies_s
+            in_time = sum(seconds <= self.deadline_s for seconds in sample.latencies_s)
+            self.beside.setdefault("goodput_per_s", []).append(in_time * calls / sample.wall_s)
 
     def mark_throttled(self) -> None:
         """Mark the samples of the last block as taken while the clocks were held down."""

@@ -10,11 +10,11 @@ import math
 import random
 import time
 from collections.abc import Callable
-from typing import Any
 
 from attrs import define, field
 
 from aiperf_core import units
+from aiperf_core.harness.processes.answers import Sample
 from aiperf_core.harness.run.extra_samples import ExtraSamples
 from aiperf_core.harness.run.inspection import Inspector
 from aiperf_core.harness.run.participant import Participant
@@ -112,7 +112,7 @@ class Sampler:
                 settled = one.pace.since_fresh is None or one.pace.since_fresh >= SETTLED
                 if settled or not one.active or time.perf_counter() - start > SETTLING_S:
                     break
-                self._warm_up_once(one, self.taker.seeds.new(), judged=False)
+                self._warm_up_once(one)
 
     def _retake_disturbed(self) -> None:
         """Warm up until a sample of short calls has lost no processor, or for `MORE_SAMPLES`.
@@ -126,7 +126,7 @@ class Sampler:
         for one in warm:
             for _ in range(MORE_SAMPLES):
                 if one.active and one.pace.disturbed and _quickest(one) <= RETAKEN_S:
-                    self._warm_up_once(one, self.taker.seeds.new(), judged=False)
+                    self._warm_up_once(one)
 
     def _choose_blocks(self, warm: list[Participant]) -> None:
         """Give all implementations blocks of one length, by the shortest and the longest of their samples."""
@@ -167,10 +167,10 @@ class Sampler:
         """Find how many calls make a sample long enough. A single call after a pause says too little."""
         least, pace = LEAST_COSTS * self.taker.method.clock_cost_s, one.pace
         pace.calls = _TRIED_CALLS
-        self._warm_up_once(one, self.taker.seeds.new(), judged=False)
+        self._warm_up_once(one)
         while one.active and pace.calls < MOST_CALLS and (taken := pace.calls * _quickest(one)) < least:
             pace.calls = min(MOST_CALLS, max(2 * pace.calls, math.ceil(pace.calls * least / max(taken, least / 100))))
-            self._warm_up_once(one, self.taker.seeds.new(), judged=False)
+            self._warm_up_once(one)
         if one.active and _quickest(one) >= least:
             pace.calls = 1
 
@@ -189,16 +189,18 @@ class Sampler:
         effects = always("invalid" if share > MOST_COST else "warning")
         one.find(Sighting("timing.timer_granularity", message, evidence, Verdict.UNTRUSTED, effects))
 
-    def _warm_up_once(self, one: Participant, seed: int, *, judged: bool, first: bool = False) -> None:
+    def _warm_up_once(
+        self, one: Participant, seed: int | None = None, *, judged: bool = False, first: bool = False
+    ) -> None:
         start = time.perf_counter()
-        sample = self.taker.take(one, seed, self.taker.method.clock, fingerprinted=judged, first=first)
+        sample = self.taker.take(one, seed, fingerprinted=judged, first=first)
         if sample is not None:
             one.observed.warmup_s.append(self.taker.method.call_s(sample, one.pace.calls or 1))
-            if not first and sample.get("beside", {}).get("minor_faults", 0.0) > FRESH_PAGES:
+            if not first and (sample.minor_faults or 0.0) > FRESH_PAGES:
                 one.pace.since_fresh = 0
             elif one.pace.since_fresh is not None:
                 one.pace.since_fresh += 1
-            one.pace.disturbed = first or (one.pace.disturbed and sample["involuntary_switches"] > 0)
+            one.pace.disturbed = first or (one.pace.disturbed and sample.involuntary_switches > 0)
             self.inspector.inspect(one, sample if judged else None)
         one.pace.whole_sample_s = time.perf_counter() - start
 
@@ -223,16 +225,16 @@ class Sampler:
 
     def _run_block(self, one: Participant, block: int, first_step: int, seeds: list[int], judged: list[bool]) -> None:
         if one.pace.wakes:
-            self._warm_up_once(one, self.taker.seeds.new(), judged=False)
+            self._warm_up_once(one)
         long = bool(one.observed.warmup_s) and _quickest(one) >= FINGERPRINTED_S
         extra = self.taker.method.fingerprints and not long and self.rng.random() < FINGERPRINTED_BLOCKS
         fingerprinted = self.rng.randrange(len(seeds)) if extra else None
         for index, seed in enumerate(seeds):
             if index == fingerprinted and one.active:
-                self._warm_up_once(one, self.taker.seeds.new(), judged=True)
+                self._warm_up_once(one, judged=True)
             if not one.active:
                 return
-            sample = self.taker.take(one, seed, self.taker.method.clock, fingerprinted=long)
+            sample = self.taker.take(one, seed, fingerprinted=long)
             if sample is None:
                 return
             chosen = judged[index] or one.pace.since_judged >= LONGEST_UNJUDGED
@@ -242,15 +244,15 @@ class Sampler:
             ):
                 return
         if self.taker.method.both_clocks:  # one more sample by the other clock, so that both are recorded
-            sample = self.taker.take(one, self.taker.seeds.new(), self.taker.method.other_clock)
+            sample = self.taker.take(one, clock=self.taker.method.other_clock)
             if sample is not None:
                 self._record(one, block, first_step, sample, judged=False)
                 self.inspector.inspect(one, None)
 
-    def _record(self, one: Participant, block: int, step: int, sample: dict[str, Any], *, judged: bool) -> None:
+    def _record(self, one: Participant, block: int, step: int, sample: Sample, *, judged: bool) -> None:
         one.record((self.round_number, block, step), sample, judged=judged)
         self.taker.clockwork.samples += 1
-        self.taker.clockwork.timed_s += sample["bracket_s"]
+        self.taker.clockwork.timed_s += sample.bracket_s
 
 
 def _quickest(one: Participant) -> float:

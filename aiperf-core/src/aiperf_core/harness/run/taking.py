@@ -2,17 +2,18 @@
 
 import random
 import time
+from collections.abc import Callable
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aiperf_core.executor import WorkerHandle
 from aiperf_core.harness.isolation import process_monitor
 from aiperf_core.harness.processes import answers
+from aiperf_core.harness.processes.answers import Sample
 from aiperf_core.harness.processes.child import Child, ChildError
-from aiperf_core.harness.run.notices import Notices
 from aiperf_core.harness.run.participant import Participant
-from aiperf_core.harness.run.trust import Trusted
+from aiperf_core.harness.run.trust import Notices, Trusted
 from aiperf_core.measurements import Batch
 from aiperf_core.stats.observations import Clocks
 
@@ -74,9 +75,9 @@ class Method:
         """The clock that the benchmark is not about."""
         return "wall" if self.clock == "device" else "device"
 
-    def call_s(self, sample: dict[str, Any], calls: int) -> float:
+    def call_s(self, sample: Sample, calls: int) -> float:
         """The time of a call in a sample, without the clock's own cost."""
-        return self.clocks.per_call(self.clock, by_clock(sample), calls)
+        return self.clocks.per_call(self.clock, sample.time_s, calls)
 
 
 @define(eq=False)
@@ -126,86 +127,117 @@ class SampleTaker:
 
     def take(
         self,
-        one: Participant,
-        seed: int,
-        clock: str,
+        participant: Participant,
+        seed: int | None = None,
+        clock: str | None = None,
         *,
         fresh: bool = True,
         calls: int | None = None,
         fingerprinted: bool = False,
         first: bool = False,
         watcher: process_monitor.ProcessMonitor | None = None,
-    ) -> dict[str, Any] | None:
+    ) -> Sample | None:
         """Time a sample; None where the implementation's part has ended.
 
+        seed: of the values; None draws one.
+        clock: None for the clock that the benchmark is about.
         fresh: whether the values are new. An untrusted process is given its own values then.
         calls: in the sample; None for the implementation's usual number.
         fingerprinted: whether a fingerprint of the output is queued behind the clock's stop.
         first: whether it is the first call in its process, in which an untrusted implementation may compile.
         watcher: sees how long others kept the process, and the supervisor, from running between request and answer.
         """
-        method, trust = self.method, self.method.trust
-        notices = Notices(one.worker.guarded)
+        method = self.method
+        seed = self.seeds.new() if seed is None else seed
+        own = method.trust.own_values and fresh and "fresh_values" not in method.off
+        renew, timeout_s = (lambda: self._renew(participant, seed, own=own)), method.trust.timeout_s
         try:
-            start = time.perf_counter()
-            one.worker.ask("ready", timeout=method.timeout_s)
-            self.clockwork.messages_s += time.perf_counter() - start
-            watched = self._wait_stopped(one.worker)
-            stopped = process_monitor.process_s(one.worker.pid) if watched else None
-            self._renew(one, seed, own=trust.own_values and fresh and "fresh_values" not in method.off)
-            # Without another wait: a process that something continued is given no time to stop.
-            continued = process_monitor.process_s(one.worker.pid) if watched else None
-            self._wait_stopped(self.judge)  # its threads would take processors from the call
-            standing = watcher and (watcher.standing(), process_monitor.own_wait_s())
-            asked = time.perf_counter()
-            answer = one.worker.ask(
-                "sample",
-                timeout=trust.timeout_s(method.timeout_s, first=first),
-                on_notice=notices.note,
-                clock=clock,
+            stopped_s = self._prepare(participant, renew)
+            sample = self._time(
+                participant,
+                timeout_s(method.timeout_s, first=first),
+                watcher,
+                clock=clock or method.clock,
                 numbers=self._numbers,
-                calls=calls or one.pace.calls or 1,
-                deliver=trust.delivers,
+                calls=calls or participant.pace.calls or 1,
+                deliver=method.trust.delivers,
                 fingerprinted=fingerprinted and method.fingerprints,
             )
-            answered = time.perf_counter()
-            self.clockwork.messages_s += answered - asked - notices.bracket_s
-            return {
-                **answers.sample(answer),
-                **trust.from_outside(notices, asked, answered),
-                "bracket_s": notices.bracket_s,
-                "answered_s": notices.fingerprinted(answered) - asked,
-                "stopped_s": None if stopped is None or continued is None else continued - stopped,
-                "kept_waiting_s": self._kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),
-            }
         except (ChildError, KeyError, ValueError) as error:
-            one.fail(error, "sent no sample")
+            participant.fail(error, "sent no sample")
             self.present = None
             return None
+        return sample and evolve(sample, stopped_s=stopped_s)
 
-    def bracket_steady(self, one: Participant, calls: int, *, profiled: bool = False) -> float | None:
+    def _prepare(self, participant: Participant, renew: Callable[[], None]) -> float | None:
+        """Have a process get ready, and renew the inputs while it is stopped.
+
+        Return the processor time that it used meanwhile; None for one that is not stopped.
+        """
+        worker = participant.worker
+        start = time.perf_counter()
+        self._get_ready(participant)
+        self.clockwork.messages_s += time.perf_counter() - start
+        watched = self._stop(participant)
+        stopped = process_monitor.process_s(worker.pid) if watched else None
+        renew()
+        # Without another wait: a process that something continued is given no time to stop.
+        continued = process_monitor.process_s(worker.pid) if watched else None
+        self._wait_stopped(self.judge)  # its threads would take processors from the call
+        return None if stopped is None or continued is None else continued - stopped
+
+    def _get_ready(self, participant: Participant) -> None:
+        participant.worker.ask("ready", timeout=self.method.timeout_s)
+
+    def _stop(self, participant: Participant) -> bool:
+        return self._wait_stopped(participant.worker)
+
+    def _time(
+        self,
+        participant: Participant,
+        timeout_s: float,
+        watcher: process_monitor.ProcessMonitor | None,
+        **request: Any,
+    ) -> Sample | None:
+        """Request a sample, and watch its course. Raises `ChildError`, `KeyError`, `ValueError`."""
+        notices, trust = Notices(participant.worker.guarded), self.method.trust
+        standing = watcher and (watcher.standing(), process_monitor.own_wait_s())
+        asked = time.perf_counter()
+        answer = participant.worker.ask("sample", timeout=timeout_s, on_notice=notices.note, **request)
+        answered = time.perf_counter()
+        self.clockwork.messages_s += answered - asked - notices.bracket_s
+        return evolve(
+            trust.from_outside(answers.sample(answer), notices, asked, answered),
+            bracket_s=notices.bracket_s,
+            answered_s=notices.fingerprinted(answered) - asked,
+            kept_waiting_s=self._kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),
+        )
+
+    def bracket_steady(self, participant: Participant, calls: int, *, profiled: bool = False) -> float | None:
         """The time of calls without a pause, by the supervisor's clock; None where the worker failed."""
-        notices, timeout = Notices(one.worker.guarded), self.method.timeout_s
+        notices, timeout = Notices(participant.worker.guarded), self.method.timeout_s
         try:
-            one.worker.ask("steady", timeout=timeout, on_notice=notices.note, calls=calls, profiled=profiled)
+            participant.worker.ask("steady", timeout=timeout, on_notice=notices.note, calls=calls, profiled=profiled)
             return notices.bracket_s
         except (ChildError, KeyError) as error:
-            one.fail(error, "did not send both notices")
+            participant.fail(error, "did not send both notices")
             return None
 
-    def take_batch(self, one: Participant, calls: int) -> tuple[Batch, dict[str, Any]]:
+    def take_batch(self, participant: Participant, calls: int) -> tuple[Batch, dict[str, Any]]:
         """Time calls in a row on values of their own, and compare their outputs. Raises `ChildError`, `ValueError`."""
         timeout, seeds = self.method.timeout_s, [self.seeds.new() for _ in range(calls)]
-        one.worker.ask("ready", timeout=timeout)
-        self._wait_stopped(one.worker)
-        numbers, self.present = self.ask_judge("renew_batch", seeds=seeds), None
-        self._wait_stopped(self.judge)
+        inputs: list[Any] = []
+
+        def renew() -> None:
+            inputs[:], self.present = self.ask_judge("renew_batch", seeds=seeds), None
+
+        self._prepare(participant, renew)
         asked = time.perf_counter()
-        told = one.worker.ask("batch", timeout=timeout, numbers=numbers)
+        outputs = participant.worker.ask("batch", timeout=timeout, numbers=inputs)
         bracket_s = time.perf_counter() - asked
         self.ask_judge("keep_batch")
-        found = [answers.numbers(each) for each in told]
-        compared = self.ask_judge("compare_batch", seeds=seeds, lossy=one.declared.lossy, numbers=found)
+        numbers = [answers.numbers(output) for output in outputs]
+        compared = self.ask_judge("compare_batch", seeds=seeds, lossy=participant.declared.lossy, numbers=numbers)
         return Batch(calls, bracket_s), compared
 
     def _kept_waiting(
@@ -226,16 +258,16 @@ class SampleTaker:
             self.clockwork.stopping_s += time.perf_counter() - start
         return watched
 
-    def _renew(self, one: Participant, seed: int, *, own: bool) -> None:
+    def _renew(self, participant: Participant, seed: int, *, own: bool) -> None:
         """Put the values of a seed into the memory of an implementation, and the caches into the declared state.
 
         Values that are `own` are shared with no other implementation.
         """
         start = time.perf_counter()
         if self.method.trust.own_values:
-            self.ask_judge("turn_to", memory=one.memory)
-        if own or (one.memory, seed) != (self._memory, self.present):
-            self._memory = one.memory
+            self.ask_judge("turn_to", memory=participant.memory)
+        if own or (participant.memory, seed) != (self._memory, self.present):
+            self._memory = participant.memory
             self.present = self.seeds.new() if own else seed
             self._numbers = self.ask_judge("renew", seed=self.present)
         elif self.method.has_state:
@@ -245,8 +277,3 @@ class SampleTaker:
         if self.method.cold:
             self.ask_judge("flush")
             self.clockwork.flush_s += time.perf_counter() - refreshed
-
-
-def by_clock(sample: dict[str, Any]) -> float:
-    """A sample's time by the clock that it was taken with, in seconds."""
-    return float(sample["wall_s"] if sample["device_s"] is None else sample["device_s"])

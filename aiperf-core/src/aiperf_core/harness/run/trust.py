@@ -1,15 +1,49 @@
 """How a run treats code that is trusted, and how it treats untrusted code."""
 
 import random
-from typing import Any
+import time
+
+from attrs import define, evolve, field
 
 from aiperf_core.executor import WorkerHandle
 from aiperf_core.harness.isolation import process_monitor
-from aiperf_core.harness.processes.child import Child
-from aiperf_core.harness.run.notices import Notices
+from aiperf_core.harness.processes.answers import Sample
+from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.options import COMPILING
 
 JUDGED_FRACTION = 0.25
+# A worker's notices during a sample, in their order.
+_NOTICES = ("start", "stop", "fingerprinted")
+
+
+@define
+class Notices:
+    """The times of a worker's notices by the supervisor's clock: start, stop, fingerprint of the output.
+
+    _guarded: whether each notice may come once, in this order. Otherwise the first of each counts.
+    """
+
+    _guarded: bool
+    _times_ns: dict[str, int] = field(factory=dict)
+
+    def note(self, notice: str) -> None:
+        """Raises `ChildError` for one that does not come next."""
+        if self._guarded and notice not in _NOTICES[len(self._times_ns) : len(self._times_ns) + 1]:
+            raise ChildError("protocol", f"sent the notice {notice!r} after {', '.join(self._times_ns) or 'none'}")
+        self._times_ns.setdefault(notice, time.perf_counter_ns())
+
+    @property
+    def bracket_s(self) -> float:
+        """Seconds from the start to the stop. Raises `KeyError` where one of them is missing."""
+        return (self._times_ns["stop"] - self._times_ns["start"]) / 1e9
+
+    def fingerprinted(self, answered: float) -> float:
+        """When the output was ready, by `time.perf_counter`: before it was delivered, or with the answer."""
+        return self._times_ns["fingerprinted"] / 1e9 if "fingerprinted" in self._times_ns else answered
+
+    def begun_s(self, asked: float) -> float:
+        """Seconds from a time of `time.perf_counter` to the start."""
+        return self._times_ns["start"] / 1e9 - asked
 
 
 class Trusted:
@@ -53,9 +87,9 @@ class Trusted:
         """Whether an uncounted sample counts, of which this is left when waiting is taken off."""
         return True
 
-    def from_outside(self, notices: Notices, asked: float, answered: float) -> dict[str, Any]:
-        """What the supervisor's clock says of the course of a sample: nothing, since other threads may be busy."""
-        return {"begun_s": None, "replied_s": None}
+    def from_outside(self, sample: Sample, notices: Notices, asked: float, answered: float) -> Sample:
+        """A sample with its course by the supervisor's clock: unchanged here, since other threads may be busy."""
+        return sample
 
 
 class Untrusted(Trusted):
@@ -91,9 +125,9 @@ class Untrusted(Trusted):
         """Where more would be taken off than there is, the sample says nothing."""
         return left_s >= 0
 
-    def from_outside(self, notices: Notices, asked: float, answered: float) -> dict[str, Any]:
-        """From the request to the start, and to the whole output."""
-        return {"begun_s": notices.begun_s(asked), "replied_s": answered - asked}
+    def from_outside(self, sample: Sample, notices: Notices, asked: float, answered: float) -> Sample:
+        """From the request to the start, and to the reply."""
+        return evolve(sample, begun_s=notices.begun_s(asked), replied_s=answered - asked)
 
 
 class Observed(Untrusted):
