@@ -96,7 +96,7 @@ def test_it_runs_what_the_bundle_records(then, plugins):
     options = found.resolved.each[TARGET]
     assert (options.device, options.size, options.params) == ("cuda", "cuda", {"n": 1 << 28})
     assert (options.tier, options.policy, options.budget_s, options.timeout_s) == ("quick", "strict", 7.0, 11.0)
-    assert options.stopping.min_samples == 40
+    assert options.min_samples == 40
     assert found.reproduces.path == str(then.bundle.path)
     assert found.reproduces.seal == then.bundle.manifest.hashes["manifest.json"]
     assert (found.missing, found.notes) == ({}, [])

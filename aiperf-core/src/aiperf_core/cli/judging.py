@@ -47,7 +47,7 @@ class Judging:
         source = check_candidate(candidate, self.format, self.plugins.known_formats)
         quarantine.refuse_known(source)
         options = self.measuring.options(candidate=source, overrides=self.overrides)
-        return evolve(options, budget_s=self.measuring.budget or BUDGET_S)
+        return evolve(options, budget_s=options.budget_s or BUDGET_S)
 
     def watch(self, candidate: Path) -> int:
         """Judge a file whenever it is saved, until Ctrl-C."""

@@ -14,6 +14,7 @@ from aiperf_core.devices.device import known_device
 from aiperf_core.errors import UsageError
 from aiperf_core.executor import known_executor
 from aiperf_core.plugins import Plugins
+from aiperf_core.results.run_options import TIERS, Declaration, RunOptions, declarations
 from aiperf_core.sweep import axes_of, fixed
 from aiperf_core.targets import NO_FILTER, InstalledTarget, TargetFilter
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from aiperf_core.harness.run.planner import Planner
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-TIERS = click.Choice(("quick", "standard", "audit"))
 
 
 class FiniteRange(click.FloatRange):
@@ -79,7 +79,9 @@ def size_option(default: str | None = None) -> Callable[[Command], Command]:
 
 def tier_option(about: str, default: str | None = "quick") -> Callable[[Command], Command]:
     """The option `--tier`."""
-    return click.option("-t", "--tier", type=TIERS, default=default, show_default=bool(default), help=about)
+    return click.option(
+        "-t", "--tier", type=click.Choice(TIERS), default=default, show_default=bool(default), help=about
+    )
 
 
 def targets_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,12 +127,6 @@ def device_option(about: str, default: str) -> Callable[[Command], Command]:
     return click.option("-d", "--device", metavar="NAME", callback=_known, help=about)
 
 
-def executor_option() -> Callable[[Command], Command]:
-    """The option `--executor`. It accepts the executors of all plugins."""
-    about = "Where workers run: here, torchrun, or a plugin's executor. [default: torchrun for ranks, else here]"
-    return click.option("--executor", metavar="NAME", callback=_known, help=about)
-
-
 def out_option(what: str = "results", default: str = "a new folder in artifacts/runs") -> Callable[[Command], Command]:
     """The option `--out FOLDER` of a command that writes a bundle or other files."""
     about = f"Write the {what} to this folder. [default: {default}]"
@@ -161,18 +157,38 @@ def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return decorate
 
 
+def run_option(option: Declaration, default: Any = None, **words: str) -> Callable[[Command], Command]:
+    """A declared option of a run. `words` fill in its help."""
+    given: dict[str, Any] = {"help": option.help.format(**words) if words else option.help, "default": default}
+    match option.kind:
+        case "choice":
+            given |= {"type": click.Choice(option.choices), "show_default": True}
+        case "seconds":
+            given |= {"type": float, "show_default": default is not None, "metavar": "SECONDS", "callback": _seconds}
+        case "count":
+            given |= {"type": click.IntRange(1), "metavar": "COUNT"}
+        case "switch":
+            given = {"help": given["help"], "is_flag": True}
+        case "name":
+            given |= {"metavar": "NAME"}
+        case "device" | "executor":
+            given |= {"metavar": "NAME", "callback": _known}
+    return click.option(option.key, *option.flags, **given)
+
+
+def executor_option() -> Callable[[Command], Command]:
+    """The option `--executor`. It accepts the executors of all plugins."""
+    return run_option(next(option for option in declarations() if option.kind == "executor"))
+
+
 @frozen(kw_only=True)
 class Measuring:
-    """The values of `measuring_options`."""
+    """The values of `measuring_options`.
 
-    device: str | None
-    size: str | None
-    tier: str
-    policy: str
-    budget: float | None
-    min_samples: int | None
-    until_decided: bool
-    timeout: float
+    chosen: the declared options of the run, by their keys; None takes the default.
+    """
+
+    chosen: dict[str, Any]
     labels: dict[str, str]
     out: Path | None
     as_json: bool
@@ -180,18 +196,9 @@ class Measuring:
 
     def options(self, **more: Any) -> "Options":
         """The options of the run, with those that only one command has."""
-        from aiperf_core.harness.run.options import Options, StoppingRule
+        from aiperf_core.harness.run.options import Options
 
-        return Options(
-            device=self.device,
-            size=self.size,
-            tier=self.tier,
-            policy=self.policy,
-            budget_s=self.budget,
-            stopping=StoppingRule(until_decided=self.until_decided, min_samples=self.min_samples or 0),
-            timeout_s=self.timeout,
-            **more,
-        )
+        return Options(**{key: value for key, value in self.chosen.items() if value is not None}, **more)
 
 
 def measuring_options(
@@ -202,32 +209,11 @@ def measuring_options(
     scope: what the budget is for, as in ' per target'.
     budget: the default of the budget in seconds, as the help says it.
     """
+    chosen = [option for option in declarations() if option.kind != "executor"]
+    usual = RunOptions(timeout_s=timeout_s)
+    defaults = {option.key: getattr(usual, option.key) or None for option in chosen}
     options = together(
-        device_option("Device to run on", "the GPU, if the target supports it"),
-        size_option(),
-        tier_option(
-            "1, 3 or 10 rounds of fresh processes. standard and audit also measure the baseline against itself."
-        ),
-        click.option(
-            "--policy",
-            type=click.Choice(("strict", "standard", "lenient")),
-            default="standard",
-            show_default=True,
-            help="Which findings make a row invalid, and which only warn.",
-        ),
-        seconds_option("--budget", f"Sampling budget{scope}, without setup and checks. [default: {budget}]"),
-        click.option(
-            "--min-samples",
-            type=click.IntRange(1),
-            metavar="COUNT",
-            help="At least this many samples of each implementation, whatever the budget.",
-        ),
-        click.option(
-            "--until-decided",
-            is_flag=True,
-            help="Go on beyond the budget until every verdict is decided, for at most ten minutes.",
-        ),
-        seconds_option("--timeout", "Time limit of one call.", timeout_s),
+        *(run_option(option, defaults[option.key], scope=scope, budget=budget) for option in chosen),
         label_option,
         out_option(),
         json_option("the results as one JSON document"),
@@ -237,7 +223,9 @@ def measuring_options(
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @wraps(command)
         def called(*arguments: Any, **values: Any) -> int:
-            measuring = Measuring(**{one.name: values.pop(one.name) for one in fields(Measuring)})
+            keys = [option.key for option in chosen]
+            own = {one.name: values.pop(one.name) for one in fields(Measuring) if one.name != "chosen"}
+            measuring = Measuring(chosen={key: values.pop(key) for key in keys}, **own)
             return command(*arguments, measuring=measuring, **values)
 
         return options(called)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +10,7 @@ from aiperf_core.cli import output
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.names import printable
 from aiperf_core.plugins import Plugins
+from aiperf_core.results.run_options import declarations
 from aiperf_core.sweep import MOST_VALUES, axes_of, base_name, fixed, points
 from aiperf_core.targets import TargetFilter
 
@@ -140,17 +141,16 @@ def _given(
         what = "--variant" if not {"patterns", "keyword", "exclude"} & params.keys() else "PATTERN"
         given = {one.target.name: sorted(one.implementations | variants) for one in chosen}
         yield what, given, {base_name(one.target): one.implementations for one in targets}
-    for name in ("device", "executor", "size"):
-        if name in params:
-            yield f"--{name}", {params[name]}, {getattr(one, name) for one in targets}
+    for option in declarations("target"):
+        if option.key in params:
+            yield option.flags[-1], {params[option.key]}, {getattr(one, option.key) for one in targets}
     if "sizes" in params:
         axes = axes_of(params["sizes"])
         sizes = [{**fixed(axes), **dict(point)} for point in points(axes, MOST_VALUES) or [()]]
         yield "--set", sizes * len(names), [one.params for one in targets]
-    same: dict[str, Any] = {"tier": record.tier, "policy": record.policy, "budget": record.budget_s}
-    for name, recorded in (same | {"timeout": record.timeout_s, "min_samples": record.min_samples}).items():
-        if name in params:
-            yield f"--{name.replace('_', '-')}", params[name], recorded
+    for option in declarations("run"):
+        if option.key in params:
+            yield option.flags[-1], params[option.key], getattr(record, option.key)
     if "labels" in params:
         yield "--label", _pairs(params["labels"]), _pairs(labels)
     if "out" in params:

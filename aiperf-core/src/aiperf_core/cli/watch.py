@@ -45,7 +45,8 @@ def watch(plugins: Plugins, target: str, sizes: tuple[str, ...], measuring: Meas
     from aiperf_core.harness.run.warm import WarmRuns
 
     params = sizes_of(sizes)
-    options = evolve(measuring.options(params=params), budget_s=measuring.budget or BUDGET_S)
+    options = measuring.options(params=params)
+    options = evolve(options, budget_s=options.budget_s or BUDGET_S)
     screen, err = consoles()
     with WarmRuns(server, plugins) as warm:
 

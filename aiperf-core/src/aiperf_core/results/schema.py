@@ -21,7 +21,7 @@ import attrs
 from attrs import field, frozen
 
 from aiperf_core import measurements
-from aiperf_core.results import jsontext, models
+from aiperf_core.results import jsontext, models, run_options
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FOLDER = Path(__file__).with_name("schema")
@@ -35,7 +35,7 @@ SCALARS: dict[type, dict[str, Any]] = {
     int: {"type": "integer"},
     float: {"type": "number", "minimum": -LARGEST, "maximum": LARGEST},
 }
-TIERS, POLICIES = ["quick", "standard", "audit"], ["strict", "standard", "lenient"]
+TIERS, POLICIES = list(run_options.TIERS), list(run_options.POLICIES)
 # What an issue does to a row under a policy.
 EFFECTS = ["invalid", "warning", "ignored"]
 
@@ -94,8 +94,11 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.TargetResult, "clock"): {"enum": ["device", "wall"]},
     (models.TargetResult, "floor"): {"minimum": 0},
     (models.TargetResult, "schema_version"): {"const": models.SCHEMA_VERSION},
-    (models.RunRequest, "tier"): {"enum": TIERS},
-    (models.RunRequest, "policy"): {"enum": POLICIES},
+    **{
+        (models.RunRequest, option.key): {"enum": list(option.choices)}
+        for option in run_options.declarations("run")
+        if option.choices
+    },
     (models.RequestedTarget, "target"): {"minLength": 1},
     (models.Stretch, "ending"): {"enum": ["finished", "interrupted", "cut off", None]},
     (models.SkippedTarget, "verdict"): {"enum": [*models.DISBELIEVED]},

@@ -12,7 +12,6 @@ from aiperf_core.harness.processes import child
 from aiperf_core.harness.run import extra_samples, planner, sampler
 from aiperf_core.harness.run.conditions import Conditions
 from aiperf_core.harness.run.from_python import Silent
-from aiperf_core.harness.run.options import StoppingRule
 from aiperf_core.harness.run.progress import Progress
 from aiperf_core.measurements import DeviceState
 from aiperf_core.results.exit_codes import exit_code
@@ -208,7 +207,7 @@ def test_what_a_process_changed_in_an_earlier_round_counts(measure: Measure) -> 
 
 
 def test_at_least_so_many_samples_are_taken_of_each(measure: Measure) -> None:
-    few, many = measure("features", "scaled"), measure("features", "scaled", stopping=StoppingRule(min_samples=150))
+    few, many = measure("features", "scaled"), measure("features", "scaled", min_samples=150)
     assert all(len(row.samples.step) < 150 for row in few.rows)
     assert all(len(row.samples.step) >= 150 for row in many.rows)
     assert many.stopped in ("sampling budget spent", "intervals narrow enough")

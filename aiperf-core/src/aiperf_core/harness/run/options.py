@@ -8,6 +8,7 @@ from aiperf_core.devices.device import BUILT_IN, Device
 from aiperf_core.executor import BUILT_IN as EXECUTORS
 from aiperf_core.executor import Executor
 from aiperf_core.formats.candidate import CandidateSource
+from aiperf_core.results.run_options import RunOptions
 from aiperf_core.tolerance import Tolerance
 from aiperf_core.validity.check import Check
 from aiperf_core.validity.issues import Severity
@@ -60,19 +61,14 @@ class Known:
 
 @frozen(kw_only=True)
 class StoppingRule:
-    """When the sampling of a target may end before its budget, and when it must go on.
+    """When the sampling of a target may end before its budget.
 
     width: sampling may stop when the relative half-width of every speedup's interval is below this.
     floor: the smallest relative difference that matters in practice; verdicts depend on it.
-    until_decided: whether sampling goes on until the interval of every speedup allows a verdict, for at most
-        `LONGEST_S` in all rounds.
-    min_samples: the least number of samples of each implementation over all rounds, whatever the budget.
     """
 
     width: float = 0.005
     floor: float = 0.01
-    until_decided: bool = False
-    min_samples: int = 0
 
 
 @frozen(kw_only=True)
@@ -100,42 +96,25 @@ class Overrides:
 
 
 @frozen(kw_only=True)
-class Options:
-    """Options of a run.
+class Options(RunOptions):
+    """Options of a run: those of `aiperf run`, and those that only programs set.
 
-    device: `cpu`, `cuda` or a plugin's; None takes a GPU, a plugin's device or the processor, the first here
-        that the target has implementations for.
-    executor: what starts the workers: `here`, `torchrun` or a plugin's; None takes the one that fits the target.
     known: the devices and executors to choose from, and the checks of plugins.
-    size: a preset's name; None takes the preset named after the device.
     params: override single sizes of the preset.
-    tier: `quick`, `standard` or `audit`.
-    budget_s: seconds of sampling of a target over all rounds; None takes the tier's. Sampling ends earlier when every
-        interval is narrow enough, and later where the least passes or samples are not taken yet.
-    stopping: when sampling may end before the budget, and when it must go on.
+    stopping: when sampling may end before the budget.
     at_end: what is measured after sampling.
-    timeout_s: seconds after which a call or a preparation counts as hung. Import, preparation and first call of a
-        candidate, which may compile, may take six times as long each.
     memory_limit_bytes: the memory limit of a worker on the CPU; None takes most of the free memory.
-    policy: what findings do to a row: `strict`, `standard` or `lenient`.
     off: guards of the validity registry that are switched off, to prove their effect. The result says so and is
         untrusted.
     candidate: untrusted code, measured in a sandbox against the baseline alone.
     overrides: the baseline and the tolerance that replace the declared ones.
     """
 
-    device: str | None = None
-    executor: str | None = None
     known: Known = field(factory=Known)
-    size: str | None = None
     params: dict[str, float] = field(factory=dict)
-    tier: str = "quick"
-    budget_s: float | None = None
     stopping: StoppingRule = field(factory=StoppingRule)
     at_end: AtEnd = field(factory=AtEnd)
-    timeout_s: float = 60.0
     memory_limit_bytes: int | None = None
-    policy: str = "standard"
     off: frozenset[str] = frozenset()
     candidate: CandidateSource | None = None
     overrides: Overrides = field(factory=Overrides)
@@ -154,7 +133,7 @@ class Options:
     @property
     def longest_round_s(self) -> float:
         """Seconds after which sampling in one round ends, decided or not."""
-        longest = LONGEST_S / self.rounds if self.stopping.until_decided else 0.0
+        longest = LONGEST_S / self.rounds if self.until_decided else 0.0
         return max(self.round_budget_s, longest)
 
     @property

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import evolve, field, frozen
 
 from aiperf_core.errors import UsageError
-from aiperf_core.harness.run.options import Options, StoppingRule
+from aiperf_core.harness.run.options import Options
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.models import RequestedTarget, RunRequest
+from aiperf_core.results.run_options import values_of
 from aiperf_core.sweep import split_point
 from aiperf_core.targets import Selection
 
@@ -35,11 +36,10 @@ def record(resolved: ResolvedRequest) -> RunRequest | None:
     for selection in resolved.selections:
         own = resolved.options_of(selection.name)
         names, params = sorted(selection.implementations), {**own.params, **dict(selection.point)}
-        targets.append(RequestedTarget(selection.name, names, own.device, own.size, params, own.executor))
-    request = RunRequest(
-        targets, options.tier, options.policy, options.budget_s, options.timeout_s, options.stopping.min_samples
-    )
-    return request if common(request) == evolve(options, device=None, executor=None, size=None, params={}) else None
+        targets.append(RequestedTarget(selection.name, names, params=params, **values_of(own, "target")))
+    request = RunRequest(targets, **values_of(options, "run"))
+    of_targets = values_of(Options(), "target")
+    return request if common(request) == evolve(options, params={}, **of_targets) else None
 
 
 def resolve(request: RunRequest, plugins: Plugins) -> ResolvedRequest:
@@ -48,9 +48,7 @@ def resolve(request: RunRequest, plugins: Plugins) -> ResolvedRequest:
     selections, each = [], {}
     for wanted in request.targets:
         selections.append(selection_of(plugins, wanted.target, wanted.implementations))
-        each[wanted.target] = evolve(
-            shared, device=wanted.device, executor=wanted.executor, size=wanted.size, params=wanted.params
-        )
+        each[wanted.target] = evolve(shared, params=wanted.params, **values_of(wanted, "target"))
     return ResolvedRequest(selections, shared, each)
 
 
@@ -68,10 +66,4 @@ def selection_of(plugins: Plugins, target: str, implementations: Iterable[str]) 
 
 def common(request: RunRequest) -> Options:
     """The options of all targets of a request."""
-    return Options(
-        tier=request.tier,
-        policy=request.policy,
-        budget_s=request.budget_s,
-        stopping=StoppingRule(min_samples=request.min_samples),
-        timeout_s=request.timeout_s,
-    )
+    return Options(**values_of(request, "run"))

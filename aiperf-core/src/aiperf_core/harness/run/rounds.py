@@ -111,7 +111,7 @@ class Rounds:
         """Passes of a round, whatever the budget: enough for an interval, and for the least number of samples."""
         options = self.bench.setup.options
         shortest = min((one.pace.block_length for one in self.bench.active), default=1)
-        samples = math.ceil(options.stopping.min_samples / (options.rounds * shortest))
+        samples = math.ceil(options.min_samples / (options.rounds * shortest))
         return max(self._passes_for_intervals, samples)
 
     def _sample(self) -> None:
@@ -135,7 +135,7 @@ class Rounds:
         """Take passes until the intervals are narrow, the verdicts decided, or the time is up; return which."""
         passes, check_at, options = 0, self.least_passes, self.bench.setup.options
         rule, budget_ends = options.stopping, time.monotonic() + options.round_budget_s
-        decision = Decision(2 * check_at, not_before=budget_ends) if rule.until_decided else None
+        decision = Decision(2 * check_at, not_before=budget_ends) if options.until_decided else None
         while self.bench.active:
             start = time.monotonic()
             self._take_pass(self.bench.active)

@@ -91,7 +91,7 @@ def _rounds(bench: Bench, started: float) -> Rounds:
         bench, Progress(setup, bench.conditions, left, started), Censuses(setup, bench.conditions.telemetry)
     )
     # Samples of a pass are not known yet: at least one of each implementation.
-    left.least_passes = max(rounds.least_passes, math.ceil(options.stopping.min_samples / options.rounds))
+    left.least_passes = max(rounds.least_passes, math.ceil(options.min_samples / options.rounds))
     return rounds
 
 
