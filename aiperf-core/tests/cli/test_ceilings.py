@@ -65,15 +65,12 @@ def test_a_page(measured: type[FakePlanner]) -> None:
         "A CPU, 2 threads\n"
         "measured 2026-11-20 09:00 UTC in 3.0 s, torch 2.13.0\n"
         "\n"
-        "memory                    measured  how\n"
-        "---------------------------------------------------\n"
-        "  copy (read + write)    40.0 GB/s  C loop, 128 MiB\n"
-        "  read                   30.0 GB/s\n"
-        "  write                  20.0 GB/s\n"
-        "\n"
-        "arithmetic\n"
-        "---------------------------------------------------\n"
-        "  fp32 matrix product  200 GFLOP/s\n"
+        "Peak rates\n"
+        "of          ceiling                 measured  how\n"
+        "memory      copy (read + write)    40.0 GB/s  C loop, 128 MiB\n"
+        "memory      read                   30.0 GB/s  -\n"
+        "memory      write                  20.0 GB/s  -\n"
+        "arithmetic  fp32 matrix product  200 GFLOP/s  -\n"
     )
     assert measured.asked == [(None, False)]
     assert measured.closed

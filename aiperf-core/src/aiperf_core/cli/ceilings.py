@@ -14,7 +14,6 @@ from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
-    from aiperf_core.measurements import Ceilings
 
 
 @click.command("ceilings")
@@ -29,34 +28,27 @@ def ceilings(plugins: Plugins, device: str | None, refresh: bool, as_json: bool,
     The values are measured once and stored. They are measured again when the driver, torch, clocks or power limit
     change. Results are compared with them: a result above the speed of light is INVALID.
     """
+    from rich.text import Text
+
+    from aiperf_core.cli import result_screen
     from aiperf_core.cli.screen import consoles
+    from aiperf_core.devices.ceiling_figures import of_datasheet
     from aiperf_core.harness.run.options import Known, Options
+    from aiperf_core.report.ceilings import view
+    from aiperf_core.results import jsontext, structure
 
     screen, err = consoles()
     options = Options(device=device, known=Known(devices=plugins.known_devices))
     with ExitStack() as stack, scratch_planner(options) as planner:
         found, kept = planner.all_ceilings(device, refresh, _progress(err, stack))
-    if out is not None:
-        from aiperf_core.devices.ceiling_figures import of_datasheet
-        from aiperf_core.report import views
-
-        write_result(views.ceilings(found, of_datasheet(found)), out)
-    _print(screen, err, found, kept, as_json)
-
-
-def _print(out: "Screen", err: "Screen", found: "Ceilings", kept: bool, as_json: bool) -> None:
-    from rich.text import Text
-
-    from aiperf_core.devices.ceiling_figures import of_datasheet
-    from aiperf_core.render.ceilings_page import render
-    from aiperf_core.results import jsontext, structure
-
+    result = view(found)
+    write_result(result, out)
     if as_json:
-        out.write(
+        screen.write(
             jsontext.dumps({"kept": kept, "ceilings": structure.document(found), "of_datasheet": of_datasheet(found)})
         )
         return
-    out.print(render(found, out.look, out.console.width))
+    result_screen.show(result)
     if kept:
         err.print_line(Text("These values were stored earlier. To measure again: aiperf ceilings --refresh", "dim"))
 

@@ -9,7 +9,7 @@ from aiperf_core.cli.color import has_color
 from aiperf_core.cli.tables import print_table, print_text
 from aiperf_core.names import words
 from aiperf_core.report import cell_text
-from aiperf_core.report.result import Figure, Result, Table
+from aiperf_core.report.result import Column, Figure, Record, Result, Table
 
 MOST_LEFT_OUT = 8  # rows that are named; more are counted
 
@@ -34,8 +34,12 @@ def show(result: Result, brief: Collection[str] = ()) -> None:
             print_text(f"- {words(one)}")
     if result.left_out:
         click.echo(f"\nleft out: {len(result.left_out)}")
-        rows = [(words(one.what), one.verdict, words(one.reason)) for one in result.left_out[:MOST_LEFT_OUT]]
-        print_table(("what", "verdict", "why"), rows)
+        columns = [Column("what", "what"), Column("verdict", "verdict", "verdict"), Column("reason", "why")]
+        records = [
+            Record({"what": part.what, "verdict": part.verdict or None, "reason": part.reason})
+            for part in result.left_out[:MOST_LEFT_OUT]
+        ]
+        print_records(Table("left_out", "", columns, records))
         if len(result.left_out) > MOST_LEFT_OUT:
             print_text(f"and {len(result.left_out) - MOST_LEFT_OUT} more; all of them: --json")
 

@@ -37,7 +37,8 @@ _WORD = re.compile(r"[A-Z]+\b|proven here\b")
 # A number with its unit, with or without its interval, or an interval: it is never broken.
 _FIGURE = re.compile(
     r"[<>~]?\s*[+-]?\d[\d,]*(?:\.\d+)?\s?"
-    r"(?:[munµ]?s|min|x|%|[KMGTP]?i?B(?:/s)?|[kMGTP]?FLOP/s|[munµkM]?[JW]|USD)?(?: \[[\d., ?]+\])?|\[[\d., ]+\]|-?"
+    r"(?:[munµ]?s|min|x|%|[KMGTP]?i?B(?:/s)?|[kMGTP]?(?:FL)?OP/s|[kMGT]?Hz|[munµkM]?[JW]|USD)?"
+    r"(?: \[[\d., ?]+\])?|\[[\d., ]+\]|-?"
 )
 
 Rows = Sequence[Sequence[object]]

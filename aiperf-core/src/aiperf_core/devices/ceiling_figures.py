@@ -56,6 +56,8 @@ def figures(ceilings: Ceilings) -> dict[str, float]:
 
 def unit_of(key: str) -> str:
     """The unit of a figure, by its key."""
+    if key.endswith("flop_per_s.int8"):
+        return "OP/s"
     name = key.partition(".")[0]
     return next((unit for end, unit in _UNITS if name.endswith(end)), "1")
 

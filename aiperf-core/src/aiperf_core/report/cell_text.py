@@ -78,7 +78,7 @@ def _end(end: float, value: float, unit: str) -> str:
 
 
 # Units with prefixes of powers of ten.
-_PREFIXED = ("B/s", "FLOP/s", "1/s", "J", "J s", "J s2", "W", "token/s", "token/J", "FLOP", "Hz")
+_PREFIXED = ("B/s", "FLOP/s", "OP/s", "1/s", "J", "J s", "J s2", "W", "token/s", "token/J", "FLOP", "Hz")
 _PREFIXES = (
     (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"),
     (1e-12, "p"),

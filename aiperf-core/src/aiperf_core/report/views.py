@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 
 from aiperf_core import units
-from aiperf_core.devices.ceiling_figures import figures, unit_of
-from aiperf_core.measurements import Ceilings
 from aiperf_core.report.metrics import STORED, of_goal
 from aiperf_core.report.result import (
     Axis,
@@ -103,31 +101,6 @@ def _gains(run: Source, results: Iterable[TargetResult]) -> list[Drawing]:
             series=[Series(name="gain", points=points)],
         )
     ]
-
-
-def ceilings(measured: Ceilings, fractions: dict[str, float]) -> Result:
-    """The peak rates of a device. `fractions` are those of the data sheet, by the same names."""
-    records = [
-        Record(
-            {
-                "name": name,
-                "value": counted(value, unit_of(name)),
-                "of_datasheet": counted(fractions.get(name), "1", "no data sheet has it"),
-            }
-        )
-        for name, value in figures(measured).items()
-    ]
-    columns = [
-        Column("name", "ceiling"),
-        Column("value", "measured", "figure"),
-        Column("of_datasheet", "of the data sheet", "figure"),
-    ]
-    return Result(
-        analysis="ceilings",
-        title="Peak rates of this machine",
-        summary=[f"measured {units.moment(measured.measured)}"],
-        tables=[Table("ceilings", "Ceilings", columns, records)],
-    )
 
 
 def runs(listed: Iterable[Run | Unreadable]) -> Result:
