@@ -100,7 +100,7 @@ def run_id(bundle: str) -> str:
 
 
 def is_seal(text: str) -> bool:
-    """Whether a text is a seal."""
+    """True for a text that has the form of a seal."""
     return re.fullmatch("[0-9a-f]{64}", text) is not None
 
 

@@ -80,7 +80,7 @@ class Source(Protocol):
         """A selection that has the run with this id, or with this begin of an id, if there is one."""
 
     def rows_without_folder(self, asked: str) -> Sequence[RowLine]:
-        """What is known of the rows of a run with this begin of an id, although its files cannot be read."""
+        """Rows that the store knows of a run with this begin of an id, although its files cannot be read."""
 
     def series(self, digest: str) -> RunCourse | None:
         """The believed runs of the series with this key; None where there is none."""

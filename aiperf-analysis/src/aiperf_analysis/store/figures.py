@@ -83,7 +83,7 @@ def newest(filters: Filters) -> sa.FromClause:
 
 
 def _equals(column: "sa.Column[Any]", text: str) -> "sa.ColumnElement[bool]":
-    """Whether a column has this text; no column has one that an engine cannot hold."""
+    """Condition that a column has this text; no column has one that an engine cannot hold."""
     return sa.false() if problem_of(text) else column == text
 
 

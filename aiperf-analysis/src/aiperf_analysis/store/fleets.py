@@ -11,7 +11,7 @@ from aiperf_core.results.bundle import Bundle
 
 
 def contents(bundle: Bundle) -> list[Values]:
-    """What the fleets of a bundle add. Raises BundleError for one of another format."""
+    """Rows that the fleets of a bundle add. Raises BundleError for one of another format."""
     return [_content(bundle, name) for name in bundle.documents(KIND)]
 
 

@@ -20,7 +20,7 @@ class LoadContent:
 
 
 def contents(bundle: Bundle) -> list[LoadContent]:
-    """What the loads of a bundle add. Raises BundleError for a load of another format."""
+    """Rows that the loads of a bundle add. Raises BundleError for a load of another format."""
     return [_content(bundle, name) for name in bundle.documents(KIND)]
 
 

@@ -75,7 +75,7 @@ def _compiler(command: tuple[str, ...]) -> Compiler:
 
 @cache
 def _has_openmp(compiler: Compiler) -> bool:
-    """Whether a library with OpenMP links. That it does is kept on disk; that it does not may change any time."""
+    """Try to link a library with OpenMP. A success is kept on disk; a failure may end at any time, and is not."""
     name = f"openmp.{kernel_cache.key_of(*compiler.command, compiler.version)}"
     if kernel_cache.fetch(name) is not None:
         return True

@@ -42,7 +42,7 @@ class Side:
 
 
 def view(found: Comparison, left: Side, right: Side) -> Result:
-    """What differs between the sides, then the ratios of what both measured."""
+    """Differences between the sides, then the ratios of what both measured."""
     compared = [row for row in found.rows if row.verdict]
     counts = Counter(row.verdict for row in compared)
     differences = difference_table(found.differences, "left", "right")
@@ -79,7 +79,7 @@ def _status(found: Comparison) -> Status:
 
 
 def difference_table(differences: Sequence[Difference], left: str, right: str) -> Table:
-    """What differs, under the names of both sides. An option that differs alike for several targets is one row."""
+    """Differences under the names of both sides. An option that differs alike for several targets is one row."""
     alike: dict[tuple[str, str, str], list[str]] = {}
     for difference in differences:
         target, dot, what = difference.what.rpartition(" ")
@@ -175,7 +175,7 @@ def _drawings(rows: Sequence[Compared], right: Side) -> list[Drawing]:
 
 
 def _left_out(rows: Sequence[Compared], right: Side) -> list[LeftOut]:
-    """What was not compared: the implementations of a target that have the same reason together."""
+    """Rows that were not compared: the implementations of a target that have the same reason together."""
     alike: dict[tuple[str, str], list[Compared]] = {}
     for row in rows:
         alike.setdefault((row.reason or "it was not compared", row.target), []).append(row)

@@ -33,7 +33,7 @@ class _Lane:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether there is a figure."""
+        """True where there is a figure."""
         return layout.has_value(self.point.x)
 
 

@@ -115,7 +115,7 @@ def href(point: Point, link: Link | None) -> str:
 
 
 def has_value(figure: Figure) -> bool:
-    """Whether the figure has a place on an axis."""
+    """True for a figure that has a place on an axis."""
     return figure.value is not None and math.isfinite(figure.value)
 
 

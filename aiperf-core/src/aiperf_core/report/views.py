@@ -1,4 +1,4 @@
-"""What commands and pages show, as results: pure functions of bundles, ceilings and lists of runs."""
+"""Views: results that commands and pages show, made by pure functions of bundles and lists of runs."""
 
 from collections.abc import Iterable, Sequence
 

@@ -71,7 +71,7 @@ class _Course:
 
     @property
     def is_front(self) -> bool:
-        """Whether its line is the border of what its points dominate."""
+        """True for a line that is the border of what its points dominate."""
         return bool(self.series.points) and all(point.mark == FRONT for point in self.series.points)
 
 
@@ -121,7 +121,7 @@ def draw(drawing: Drawing, link: Link | None, wide: float) -> Picture:
 
 
 def _frame(drawing: Drawing, plane: _Plane, labels: Sequence[tuple[float, str]], most: int) -> list[Shape]:
-    """What lies behind the points: bands, both axes with their titles, areas and borders."""
+    """Shapes behind the points: bands, both axes with their titles, areas and borders."""
     shapes = [shape for shape in layout.bands(drawing, plane.x, plane.top, plane.bottom) if shape.kind == "floor"]
     if drawing.x.title:
         across = layout.ticks(drawing.x, plane.x, most)

@@ -126,7 +126,7 @@ class Setup:
 
     @property
     def memory_decides(self) -> bool:
-        """Whether the memory of all calls of untrusted code decides its verdict.
+        """True where the memory of all calls of untrusted code decides its verdict.
 
         Malloc then gives back freed memory in all calls, of the baseline too: gaps in the heap would count.
         """

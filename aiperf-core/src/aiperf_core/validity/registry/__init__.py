@@ -54,7 +54,7 @@ def _tables(name: str) -> dict[str, Any]:
 
 @cache
 def categories() -> Mapping[str, str]:
-    """What the issues of each category have in common, in the order in which they are listed."""
+    """Categories in the order of lists, each with what its issues have in common."""
     return {name: _tables(name)["about"] for name in _CATEGORIES}
 
 
