@@ -80,7 +80,7 @@ def test_aiperf_run_takes_the_arguments_of_the_plan(plugins):
     for step in demo.PLAN:
         given = command.make_context("run", list(step.arguments), obj=plugins).params
         assert given["patterns"] in (("practice.*",), ("practice.matmul",), ("practice.softmax",))
-        assert (given["device"], given["budget"]) == ("cpu", 0.3)
+        assert (given["device"], given["budget_s"]) == ("cpu", 0.3)
     assert {"practice.matmul", "practice.softmax"} <= {one.name for one in plugins.targets}
     assert len({one.name for one in demo.PLAN}) == len(demo.PLAN)
 

@@ -96,7 +96,7 @@ def test_each_form_of_an_analysis(name, runs, request, aiperf, tmp_path):
     drawn = aiperf(*line, "--out", tmp_path / "x.svg")
     if not document["drawings"]:
         assert (drawn.code, (tmp_path / "x.svg").exists()) == (1, False)
-        assert drawn.err == f"aiperf: the analysis '{name}' made no picture here; choose .json or .csv.\n"
+        assert drawn.err == f"aiperf: '{name}' made no picture here; choose .json, .csv or .html.\n"
         return
     text = (tmp_path / "x.svg").read_text()
     assert text.startswith("<svg ")
