@@ -62,8 +62,8 @@ def test_a_row_that_became_invalid_is_3(tmp_path):
     right = make(tmp_path / "b", rows=[BELIEVED[0], invalid])
     found = compare(left, right)
     assert found.exit_code == 3
-    assert "\nch07.memory_access: coalesced           right: INVALID\n" in found.stdout
-    assert "\nch07.memory_access: memcpy              only in the left run\n" in found.stdout
+    assert "\nch07.memory_access: coalesced  right: INVALID\n" in found.stdout
+    assert "\nch07.memory_access: memcpy     only in the left run\n" in found.stdout
 
 
 def test_other_work_is_1_since_nothing_was_compared(tmp_path):

@@ -164,9 +164,9 @@ def _drawings(rows: Sequence[Compared], right: Side) -> list[Drawing]:
             name="ratios",
             title="Ratios of the two sides",
             kind="intervals",
-            message=f"{worse or 'None'} of {units.plural('ratio', len(drawn))} is below 1 beyond the floor."
-            if worse < 2
-            else f"{worse} of {len(drawn)} ratios are below 1 beyond the floor.",
+            message=f"{worse} of {len(drawn)} ratios are below 1 beyond the floor."
+            if worse
+            else f"None of {len(drawn)} ratios is below 1 beyond the floor.",
             x=Axis(title="left / right (above 1: right is better)", log=True),
             y=Axis(title="row", unit="count"),
             series=[Series(name="ratio", points=points)],
