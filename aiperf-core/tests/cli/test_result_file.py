@@ -38,8 +38,8 @@ def folder(tmp_path_factory):
 
 def ask(folder, command, out):
     words = {"BUNDLE": str(folder / "run"), "FOLDER": str(folder)}
-    arguments = [words.get(part, part) for part in COMMANDS[command]]
-    return CliRunner().invoke(Shell(load_plugins([])), [*arguments, "--out", str(out)])
+    line = [*(words.get(part, part) for part in COMMANDS[command]), "--out", str(out)]
+    return CliRunner().invoke(Shell(load_plugins([])), line)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -99,20 +99,19 @@ def test_a_name_that_cannot_be_written_is_refused_first(folder, tmp_path, comman
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.endswith(f"has no known ending; --out takes a name that ends in {accepted}.\n")
     result = ask(folder, command, tmp_path / "none" / "result.csv")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == (
-        f"aiperf: the folder '{tmp_path / 'none'}' does not exist. Make it, or choose another --out.\n"
-    )
+    message = f"aiperf: the folder '{tmp_path / 'none'}' does not exist. Make it, or choose another --out.\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
 
 
-def test_a_full_disk_leaves_nothing(folder, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["rows.csv", "rows.svg"])
+def test_a_full_disk_leaves_nothing(folder, tmp_path, monkeypatch, name):
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("aiperf_core.atomic.write", full)
-    result = ask(folder, "show", tmp_path / "rows.csv")
+    result = ask(folder, "show", tmp_path / name)
     assert result.exit_code == 1
     assert result.stderr.endswith(
-        f"aiperf: cannot write '{tmp_path / 'rows.csv'}': No space left on device. Choose another --out.\n"
+        f"aiperf: cannot write '{tmp_path / name}': No space left on device. Choose another --out.\n"
     )
     assert list(tmp_path.iterdir()) == []

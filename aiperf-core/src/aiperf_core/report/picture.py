@@ -8,6 +8,7 @@ from typing import Any
 from attrs import evolve
 from markupsafe import Markup
 
+from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.report import interval_plot, layout, svg, timeline, xy_plot
 from aiperf_core.report.layout import WIDE, Link
@@ -77,10 +78,10 @@ def check(path: Path, option: str = "--out") -> None:
 
 
 def write(drawing: Drawing | Sequence[Drawing], path: Path, option: str = "--out") -> None:
-    """Write the picture. Raises `AiperfError` where the file cannot be written."""
+    """Write the picture, whole or not at all. Raises `AiperfError` where the file cannot be written."""
     check(path, option)
     try:
-        path.write_bytes(picture_bytes(drawing, path.suffix.lower()))
+        atomic.write(path, picture_bytes(drawing, path.suffix.lower()))
     except OSError as error:
         raise AiperfError(f"cannot write '{path}': {error.strerror or error}. Choose another {option}.") from error
 
