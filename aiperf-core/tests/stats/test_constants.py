@@ -1,4 +1,4 @@
-"""Statistical constants stand once, in `stats/distributions.py`: whoever corrects one corrects it everywhere."""
+"""Statistical constants stand once, in `stats/distributions.py`, so that a correction holds everywhere."""
 
 import re
 from pathlib import Path

@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from aiperf_core import units
+from aiperf_core.report import drawings
 from aiperf_core.report.result import (
-    Axis,
     Cell,
     Column,
     Drawing,
     Figure,
     LeftOut,
     Origin,
-    Point,
     Record,
     Result,
-    Series,
     Source,
     Status,
     Table,
@@ -149,27 +147,22 @@ def _drawings(rows: Sequence[Compared], right: Side) -> list[Drawing]:
     if not drawn:
         return []
     worse = sum(row.verdict in (Verdict.SLOWER, Verdict.LARGER) for row in drawn)
-    points = [
-        Point(
-            label=f"{row.target}:{row.implementation}",
-            x=_ratio(row),
-            y=counted(float(index), "count"),
-            mark=row.verdict.value if row.verdict else "",
-            origin=Origin(right.run.id, row.target, row.implementation),
-        )
-        for index, row in enumerate(drawn[:MOST_DRAWN])
-    ]
+    message = (
+        f"{worse} of {len(drawn)} ratios are below 1 beyond the floor."
+        if worse
+        else f"None of {len(drawn)} ratios is below 1 beyond the floor."
+    )
     return [
-        Drawing(
-            name="ratios",
-            title="Ratios of the two sides",
-            kind="intervals",
-            message=f"{worse} of {len(drawn)} ratios are below 1 beyond the floor."
-            if worse
-            else f"None of {len(drawn)} ratios is below 1 beyond the floor.",
-            x=Axis(title="left / right (above 1: right is better)", log=True),
-            y=Axis(title="row", unit="count"),
-            series=[Series(name="ratio", points=points)],
+        drawings.of_ratios(
+            "ratios",
+            "Ratios of the two sides",
+            message,
+            "left / right (above 1: right is better)",
+            [
+                (Origin(right.run.id, row.target, row.implementation), _ratio(row), row.verdict.value)
+                for row in drawn[:MOST_DRAWN]
+                if row.verdict
+            ],
         )
     ]
 

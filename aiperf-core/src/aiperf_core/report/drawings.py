@@ -1,6 +1,6 @@
 """Rows as drawings: the ladder of a target, and the sweep of a target over its parameters."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
@@ -9,7 +9,7 @@ from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
 from aiperf_core.report import cell_text
 from aiperf_core.report.marks import FIT, colours
-from aiperf_core.report.result import Axis, Drawing, Figure, Point, Series, counted, figure
+from aiperf_core.report.result import Axis, Drawing, Figure, Origin, Point, Series, counted, figure
 from aiperf_core.results.sweeps import Sweep, SweepRow
 
 # Whole numbers are spelled as --set takes them, 1e6 or 2**20, where one of them is at least this.
@@ -18,6 +18,32 @@ LOG = 8.0  # a range that spans this factor has a logarithmic axis
 WIDEST_BAR = 3.0  # how far an interval may widen an axis, as a factor beyond the outermost value
 LIGHT = "light"
 NO_FIGURE = "no stored figure"
+
+
+def of_ratios(name: str, title: str, message: str, axis: str, ratios: Iterable[tuple[Origin, Figure, str]]) -> Drawing:
+    """Ratios of rows with their intervals on a logarithmic axis, a line each from the top.
+
+    ratios: each with the row that it is of, and its verdict.
+    """
+    points = [
+        Point(
+            label=f"{row.target}:{row.row}",
+            x=ratio,
+            y=counted(float(place), "count"),
+            mark=verdict,
+            origin=row,
+        )
+        for place, (row, ratio, verdict) in enumerate(ratios)
+    ]
+    return Drawing(
+        name=name,
+        title=title,
+        kind="intervals",
+        message=message,
+        x=Axis(title=axis, log=True),
+        y=Axis(title="row", unit="count"),
+        series=[Series(name="ratio", points=points)],
+    )
 
 
 # --- the ladder of a target

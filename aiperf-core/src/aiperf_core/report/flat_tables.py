@@ -1,13 +1,12 @@
 """Tables of a result as CSV and Parquet: a figure becomes the columns KEY, KEY_low, KEY_high, KEY_unit, KEY_reason."""
 
 import csv
-import importlib
 import io
 from collections.abc import Sequence
 
 from aiperf_core.names import words
+from aiperf_core.report import text as text_formats
 from aiperf_core.report.result import Figure, Result, Table
-from aiperf_core.report.text import FORMULA, arrow_table
 
 
 def text(result: Result) -> str:
@@ -32,10 +31,7 @@ def parquet(table: Table) -> bytes:
         head: [None if cell is None else str(cell) for cell in column] if kinds[head] == "str" else column
         for head, column in columns.items()
     }
-    buffer = io.BytesIO()
-    made = arrow_table(texts, kinds)
-    importlib.import_module("pyarrow.parquet").write_table(made, buffer)
-    return buffer.getvalue()
+    return text_formats.parquet(texts, kinds)
 
 
 def _kind(column: Sequence[object]) -> str:
@@ -97,4 +93,4 @@ def _safe(cell: object) -> object:
     if not isinstance(cell, str):
         return cell
     plain = words(cell)
-    return f"'{plain}" if plain.startswith(FORMULA) else plain
+    return f"'{plain}" if plain.startswith(text_formats.FORMULA) else plain

@@ -143,7 +143,7 @@ def render_samples(kind: str, name: str, manifest: Manifest, rows: Sequence[Expo
 
 def _data(kind: str, name: str, manifest: Manifest, rows: Sequence[Exported], kinds: Mapping[str, str]) -> bytes:
     if kind == "parquet":
-        return _parquet(rows, kinds)
+        return parquet({name: [row[name] for row in rows] for name in kinds}, kinds)
     return _encoded(_csv(rows, kinds) if kind == "csv" else _json(name, manifest, rows))
 
 
@@ -279,9 +279,9 @@ def _safe(text: str) -> str:
     return html.escape(words(text))
 
 
-def _parquet(rows: Sequence[Exported], kinds: Mapping[str, str]) -> bytes:
-    table = arrow_table({name: [row[name] for row in rows] for name in kinds}, kinds)
-    buffer = io.BytesIO()
+def parquet(columns: Mapping[str, list[Any]], kinds: Mapping[str, str]) -> bytes:
+    """A Parquet file of columns, as `arrow_table` takes them. Raises UsageError where PyArrow is missing."""
+    table, buffer = arrow_table(columns, kinds), io.BytesIO()
     importlib.import_module("pyarrow.parquet").write_table(table, buffer)
     return buffer.getvalue()
 

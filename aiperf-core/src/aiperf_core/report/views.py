@@ -3,22 +3,19 @@
 from collections.abc import Iterable, Sequence
 
 from aiperf_core import units
+from aiperf_core.report import drawings
 from aiperf_core.report.metrics import STORED, of_goal
 from aiperf_core.report.result import (
-    Axis,
     Cell,
     Column,
     Drawing,
     Figure,
     LeftOut,
     Origin,
-    Point,
     Record,
     Result,
-    Series,
     Source,
     Table,
-    counted,
 )
 from aiperf_core.results.listing import Run, Unreadable
 from aiperf_core.results.models import DISBELIEVED, Manifest, SkippedTarget, TargetResult
@@ -73,34 +70,17 @@ def _has_value(cell: Cell) -> bool:
 
 def _gains(run: Source, results: Iterable[TargetResult]) -> list[Drawing]:
     """The gains of the variants over their baselines, by time or by memory as their goals say."""
-    points: list[Point] = []
-    for result in results:
-        metric = of_goal(result)
-        for row in result.rows:
-            gain = metric.of(result, row)
-            if row.role == "variant" and gain.value:
-                points.append(
-                    Point(
-                        label=f"{result.target}:{row.name}",
-                        x=gain,
-                        y=counted(float(len(points)), "count"),
-                        mark=row.verdict.value,
-                        origin=Origin(run.id, result.target, row.name),
-                    )
-                )
-    if not points:
-        return []
-    return [
-        Drawing(
-            name="gains",
-            title="Gains over the baselines",
-            kind="intervals",
-            message=f"The gains of {units.plural('variant', len(points))} over their baselines.",
-            x=Axis(title="gain over the baseline (above 1: better)", log=True),
-            y=Axis(title="implementation", unit="count"),
-            series=[Series(name="gain", points=points)],
-        )
+    gains = [
+        (Origin(run.id, result.target, row.name), gain, row.verdict.value)
+        for result in results
+        for row in result.rows
+        if row.role == "variant" and (gain := of_goal(result).of(result, row)).value
     ]
+    if not gains:
+        return []
+    message = f"The gains of {units.plural('variant', len(gains))} over their baselines."
+    title, axis = "Gains over the baselines", "gain over the baseline (above 1: better)"
+    return [drawings.of_ratios("gains", title, message, axis, gains)]
 
 
 def runs(listed: Iterable[Run | Unreadable]) -> Result:
@@ -121,7 +101,7 @@ def runs(listed: Iterable[Run | Unreadable]) -> Result:
             cells |= {
                 "targets": len(bundle.targets),
                 "created": units.moment(manifest.created),
-                "ended": ending(manifest),
+                "ended": _ending(manifest),
                 "device": machine_name(manifest),
                 "command": " ".join(manifest.command),
             }
@@ -142,7 +122,7 @@ def machine_name(manifest: Manifest) -> str:
     return f"{len(names)} x {names[0]}" if len(names) > 1 else names[0] if names else manifest.machine.cpu
 
 
-def ending(manifest: Manifest) -> str:
+def _ending(manifest: Manifest) -> str:
     """How a run ended."""
     if manifest.exit_code is None:
         return "still running or killed"

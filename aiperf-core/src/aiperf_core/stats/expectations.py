@@ -34,7 +34,6 @@ from aiperf_core.targets import InstalledTarget
 FOLDER = "expectations"
 FORMAT = 1
 METRICS = ("speedup", "memory")
-MIN_SPEEDUP = 1.05
 # The largest high / low of an interval that gives an expectation. A wider interval says little more than that there is
 # an effect, and its low end would let a regression of a third pass.
 WIDEST = 1.5
