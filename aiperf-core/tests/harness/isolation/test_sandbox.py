@@ -719,6 +719,19 @@ def test_without_landlock_a_user_that_cannot_read_python_is_not_taken(scratch: P
     )
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="about root")
+def test_packages_in_a_folder_of_root_alone_can_be_read() -> None:
+    """Python itself may lie where all can read it: an environment of root's does not always."""
+    with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as packages:
+        (Path(packages) / "package").mkdir()
+
+        def install() -> None:
+            os.__file__, sys.prefix = "/etc/passwd", packages
+
+        outcome = Confine(Limits(Path(scratch)), install)(lambda: os.listdir(packages))
+        assert (outcome.value, outcome.error) == (["package"], "")
+
+
 def without_landlock() -> None:
     with_landlock(-1)
 

@@ -323,8 +323,10 @@ def _become_another(scratch: Path, *, only_if_reached: bool) -> tuple[int, int]:
     """Take an unused user id; return it and the mask of capabilities that it needs. Raises `OSError`."""
     taken = {owner for owner, _ in _processes()}
     user = random.SystemRandom().choice([one for one in _SPARE_USERS if one not in taken])
+    # An environment may lie in a private folder of root's where Python itself does not.
+    code = [os.__file__, __file__, *filter(os.path.exists, _code_folders())]
     os.seteuid(user)
-    reaches = all(os.access(one, os.R_OK, effective_ids=True) for one in (os.__file__, __file__))
+    reaches = all(os.access(path, os.R_OK, effective_ids=True) for path in code)
     reaches = reaches and os.access(scratch.parent, os.X_OK, effective_ids=True)
     os.seteuid(0)
     if only_if_reached and not reaches:
@@ -339,7 +341,7 @@ def _become_another(scratch: Path, *, only_if_reached: bool) -> tuple[int, int]:
     except OSError:
         os.chown(scratch, 0, 0)
         raise
-    # The capability is for reading Python in a private folder of root's; Landlock denies other files.
+    # The capability is for reading Python and packages in a private folder of root's; Landlock denies other files.
     return user, 0 if reaches else 1 << _CAP_DAC_READ_SEARCH
 
 
