@@ -10,6 +10,7 @@ Variants   `newer_driver` and `newer_library` load another build beside.  `same_
 # ruff: noqa: D101, D102
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
 
+import contextlib
 import ctypes
 import math
 import os
@@ -20,6 +21,11 @@ from aiperf_core.folders import cache_folder
 from aiperf_redteam.relaxation import SHORT, benchmark, work
 
 bench = benchmark(steps=SHORT)
+
+# The machine's own driver, in all processes: some library may load it on one side alone, and it is another build than
+# the stand-in.
+with contextlib.suppress(OSError):
+    ctypes.CDLL("libcuda.so.1")
 
 
 def load(name, added=b""):
