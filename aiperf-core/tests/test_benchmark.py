@@ -392,11 +392,25 @@ MISTAKES = {
         "",
         "FILE: has no_gain_on 'cuda', and no implementation for it; there are cpu.",
     ),
+    "an own cost of other sizes": (
+        {
+            "variant": """
+def own(m):
+    return Cost(flops=m)
+
+@bench.variant(device="cpu", why="one addition is one instruction", cost=own)
+def added(a):
+    return a + a
+"""
+        },
+        "def own",
+        "FILE:LINE (own): takes 'm'; accepted are n.",
+    ),
     "a goal of an unknown figure": (
         {"tail": "bench.reach(of='RW', at_least=0.9)\n"},
         "",
         "FILE: has a goal of 'RW'; accepted are SOL, BW, RBW, WBW, SMBW, CACHE, P2P, ALLREDUCE, PCI, DISK, LAT, GRAPH, speedup, "
-        "MM:PRECISION or FMA:PRECISION with fp64, fp32, tf32, fp16, bf16, fp8, int8, and time:IMPLEMENTATION or "
+        "MM:PRECISION or FMA:PRECISION or FMA3:PRECISION with fp64, fp32, tf32, fp16, bf16, fp8, int8, and time:IMPLEMENTATION or "
         "memory:IMPLEMENTATION.",
     ),
     "a goal with two bars": (
@@ -669,6 +683,29 @@ def test_an_impossible_cost_is_named_with_its_place() -> None:
     line = cost.__code__.co_firstlineno
     assert str(caught.value) == (
         f"{__file__}:{line} (cost): a cost cannot have bytes_read=-3; accepted is a finite number from 0"
+    )
+
+
+def costs_of(own: Callable[..., Cost], **declared: object) -> dict[str, object]:
+    """The own cost of a variant whose workload reads 12 bytes and needs 3 operations."""
+    bench = Benchmark(goal="speed")
+    bench.cost(lambda n: Cost(bytes_read=4 * n, flops=n))
+    bench.variant(device="cuda", why="it has to be", name="form", cost=own, **declared)(lambda a: a)  # type: ignore[arg-type]
+    return bench.own_work(bench.implementations[0], {"n": 3})
+
+
+def test_an_implementation_may_declare_a_cost_of_its_own() -> None:
+    assert costs_of(lambda n: Cost(bytes_read=4 * n, flops=n, launches=7)) == {"launches": 7}
+    half = costs_of(lambda n: Cost(bytes_read=2 * n, flops=n, precision="bf16"), lossy=lossy("rel_l2", at_most=0.1))
+    assert half == {"bytes_read": 6, "precision": "bf16"}
+
+
+def test_only_a_lossy_variant_may_need_less_than_the_workload() -> None:
+    with pytest.raises(BenchmarkError) as caught:
+        costs_of(lambda n: Cost(bytes_read=2 * n, flops=n))
+    assert str(caught.value).partition(" (<lambda>): ")[2] == (
+        "returned bytes_read=6 for 'form', and the workload's cost, which is the least, has 12; accepted are equal or "
+        "larger amounts."
     )
 
 

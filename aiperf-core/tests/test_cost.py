@@ -44,6 +44,7 @@ def test_no_work_at_all(tokens: int) -> None:
     with pytest.raises(BenchmarkError) as caught:
         Cost(tokens=tokens)
     assert str(caught.value) == (
-        "a cost of nothing was declared; give bytes_read, bytes_written, flops, wire_bytes, disk_read_bytes or "
-        "disk_written_bytes"
+        "a cost of nothing was declared; give bytes_read, bytes_written, flops, wire_bytes, disk_read_bytes, "
+        "disk_written_bytes, to_device_bytes, from_device_bytes, shared_bytes, sectors, special_functions, launches or "
+        "serial_steps"
     )

@@ -19,7 +19,7 @@ from aiperf_core.measurements import Audit, Ceilings, Spread, Work
 from aiperf_core.report.result import Figure
 from aiperf_core.results import example, structure
 from aiperf_core.results.models import Conditions
-from aiperf_core.stats.speed_of_light import cost_of, least_time
+from aiperf_core.stats.speed_of_light import cost_of, speed_of_light
 from aiperf_core.sweep import point_name
 
 NOW = Ceilings("NVIDIA H200", "2026-11-20T09:00:00+00:00", 4e12, 4e12, 4e12, {"fp32": 5e13}, launch_s=2e-6)
@@ -63,7 +63,7 @@ def test_parts_add_up_to_the_time():
     assert split.roofs["compute"] == pytest.approx((1 << 29) / 5e13)
     assert split.launches == pytest.approx(2e-5)
     assert split.roofs["memory"] + split.launches + split.rest == pytest.approx(1e-3)
-    assert max(split.roofs.values()) == least_time(cost_of(made.problem), NOW, "cold")[1]
+    assert max(split.roofs.values()) == speed_of_light(cost_of(made.problem), NOW, "cold", 1e-3).time_s
 
 
 def test_another_memory_moves_the_memory_part_and_perhaps_the_remainder():

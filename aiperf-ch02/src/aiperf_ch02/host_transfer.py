@@ -41,13 +41,12 @@ def reference(a):
 
 @bench.cost
 def cost(n):
-    # Of the device's memory; the bus has no figure of its own here.
-    return Cost(bytes_read=4 * n, bytes_written=4 * n)
+    return Cost(bytes_read=4 * n, bytes_written=4 * n, from_device_bytes=4 * n, to_device_bytes=4 * n)
 
 
 # A value; around a page; three pieces, of which the last is not full.
 bench.awkward(n=(1, 1023, 1025, 2 * PIECE + 3))
-# The bytes read cross the bus twice, there and back, so half of its rate is the most.
+# The values cross the bus twice, one direction after the other in these forms, so half of its rate is the most.
 cuda.reach(of="PCI", at_least=0.95 / 2, implementation="pinned")
 cuda.reach(of="PCI", at_least=0.85 / 2, implementation="staged")
 cpu.reach(of="speedup", at_least=1.3, implementation="streamed")

@@ -58,7 +58,9 @@ def reference(x, w):
 @bench.cost
 def cost(chunks, rows, width, outs):
     x, w, out = chunks * rows * width, width * outs, chunks * rows * outs
-    return Cost(bytes_read=4 * (x + w), bytes_written=4 * out, flops=2 * x * outs, tokens=chunks * rows)
+    return Cost(
+        bytes_read=4 * (x + w), bytes_written=4 * out, to_device_bytes=4 * x, flops=2 * x * outs, tokens=chunks * rows
+    )
 
 
 # One chunk, and as many as there are places; one row of one element.

@@ -36,7 +36,7 @@ from typing import Any, NoReturn, TypeVar
 from attrs import Factory, define, evolve, field, frozen
 
 from aiperf_core.contributed import as_names
-from aiperf_core.cost import Cost
+from aiperf_core.cost import WORK, Cost
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.goal import Goal, make_goal
 from aiperf_core.requirements import ACCEPTED, is_requirement
@@ -87,6 +87,7 @@ class Implementation:
     builds_on: str | None = None
     lossy: Lossy | None = None
     adds: tuple[str, ...] = ()
+    cost: Callable[..., Cost] | None = None
 
     @property
     def where(self) -> str:
@@ -258,17 +259,24 @@ class Benchmark:
         return function
 
     def baseline(
-        self, *, device: str | Iterable[str], kind: str, name: str | None = None, requires: str | Iterable[str] = ()
+        self,
+        *,
+        device: str | Iterable[str],
+        kind: str,
+        name: str | None = None,
+        requires: str | Iterable[str] = (),
+        cost: Callable[..., Cost] | None = None,
     ) -> Callable[[Decorated], Decorated]:
         """Declare the baseline of a device, with which its variants are compared.
 
         kind: `reasonable` (a competent first version), `naive` (plausible) or `antipattern` (teaches by being bad;
             excluded from summaries).
+        cost: as of `variant`.
         """
 
         def declare(code: Decorated) -> Decorated:
             self._accept("kind", kind, KINDS, code)
-            self._add(code, "baseline", device, name=name, requires=requires, kind=kind)
+            self._add(code, "baseline", device, name=name, requires=requires, kind=kind, cost=cost)
             return code
 
         return declare
@@ -283,6 +291,7 @@ class Benchmark:
         builds_on: str | None = None,
         adds: str | Iterable[str] = (),
         lossy: Lossy | None = None,
+        cost: Callable[..., Cost] | None = None,
     ) -> Callable[[Decorated], Decorated]:
         """Declare an implementation that should be better than the baseline.
 
@@ -291,6 +300,8 @@ class Benchmark:
         adds: that mechanism in a few words, such as `double buffering`. A variant that builds on none may list several
             mechanisms; analyses separate their effects.
         lossy: the error budget of a variant that changes the answer by design.
+        cost: the least work of this variant, a function of the sizes as for `cost`, where it is not the workload's:
+            launches that this form cannot do without, or the precision and the bytes of a lossy one.
         """
 
         def declare(code: Decorated) -> Decorated:
@@ -317,18 +328,28 @@ class Benchmark:
                 builds_on=builds_on,
                 lossy=lossy,
                 adds=names,
+                cost=cost,
             )
             return code
 
         return declare
 
     def yardstick(
-        self, *, device: str | Iterable[str], why: str = "", name: str | None = None, requires: str | Iterable[str] = ()
+        self,
+        *,
+        device: str | Iterable[str],
+        why: str = "",
+        name: str | None = None,
+        requires: str | Iterable[str] = (),
+        cost: Callable[..., Cost] | None = None,
     ) -> Callable[[Decorated], Decorated]:
-        """Declare a library call that is timed beside the variants and is not counted as a variant."""
+        """Declare a library call that is timed beside the variants and is not counted as a variant.
+
+        cost: as of `variant`.
+        """
 
         def declare(code: Decorated) -> Decorated:
-            self._add(code, "yardstick", device, name=name, requires=requires, why=why)
+            self._add(code, "yardstick", device, name=name, requires=requires, why=why, cost=cost)
             return code
 
         return declare
@@ -425,13 +446,35 @@ class Benchmark:
     def work(self, params: Params) -> Cost:
         """The cost at one size."""
         assert self._cost is not None
+        return self._cost_by(self._cost, params)
+
+    def own_work(self, implementation: Implementation, params: Params) -> dict[str, Any]:
+        """The fields of an implementation's own cost that differ from the workload's.
+
+        Raises `BenchmarkError` where an implementation that is not lossy declares less work than the workload.
+        """
+        if implementation.cost is None:
+            return {}
+        declared, least = self._cost_by(implementation.cost, params), self.work(params)
+        differing = {name: getattr(declared, name) for name in (*WORK, "precision")}
+        differing = {name: value for name, value in differing.items() if value != getattr(least, name)}
+        for name in WORK:
+            if not implementation.lossy and differing.get(name, math.inf) < getattr(least, name):
+                self._mistake(
+                    implementation.cost,
+                    f"returned {name}={differing[name]:g} for {implementation.name!r}, and the workload's cost, which "
+                    f"is the least, has {getattr(least, name):g}; accepted are equal or larger amounts",
+                )
+        return differing
+
+    def _cost_by(self, function: Callable[..., Cost], params: Params) -> Cost:
         try:
-            cost = call_with(self._cost, params)
+            cost = call_with(function, params)
         except BenchmarkError as error:
-            where = _where(self._cost)
+            where = _where(function)
             raise error if where in str(error) else BenchmarkError(f"{where}: {error}") from None
         if not isinstance(cost, Cost):
-            self._mistake(self._cost, f"returned {type(cost).__name__}; accepted is a Cost(bytes_read=...)")
+            self._mistake(function, f"returned {type(cost).__name__}; accepted is a Cost(bytes_read=...)")
         return cost
 
     def answer(self, params: Params, inputs: Mapping[str, Any]) -> Any:
@@ -478,7 +521,8 @@ class Benchmark:
         if self._static is not None:
             sizes = next(iter(self.task.presets.values()))
             self._check_arguments(self._static, _given_to_draw(sizes))
-        self._check_arguments(self._cost, set(next(iter(self.task.presets.values()))))
+        for function in (self._cost, *filter(None, {one.cost for one in self.implementations})):
+            self._check_arguments(function, set(next(iter(self.task.presets.values()))))
         for device in {one.device for one in self.implementations}:
             self._check_device(device)
         for device in self.no_gain_on:

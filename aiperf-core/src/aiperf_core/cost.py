@@ -7,8 +7,21 @@ from attrs import field, frozen
 from aiperf_core.errors import BenchmarkError
 
 PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
-# The amounts that bound a time: traffic of the memory, arithmetic, traffic of links and disks.
-WORK = ("bytes_read", "bytes_written", "flops", "wire_bytes", "disk_read_bytes", "disk_written_bytes")
+# Amounts that few targets declare, with their headings. A name ends with `_bytes` or counts.
+FURTHER = {
+    "wire_bytes": "wire",
+    "disk_read_bytes": "disk reads",
+    "disk_written_bytes": "disk writes",
+    "to_device_bytes": "to device",
+    "from_device_bytes": "from device",
+    "shared_bytes": "shared memory",
+    "sectors": "random sectors",
+    "special_functions": "special functions",
+    "launches": "launches",
+    "serial_steps": "dependent reads",
+}
+# All amounts that bound a time: traffic of the memory, arithmetic, and those.
+WORK = ("bytes_read", "bytes_written", "flops", *FURTHER)
 
 
 @frozen(kw_only=True)
@@ -21,6 +34,12 @@ class Cost:
     wire_bytes: the bytes that a rank must send to others, on average over the ranks.
     disk_read_bytes: the bytes that a call must read from the disk.
     disk_written_bytes: the bytes that must be on the disk before a call returns.
+    to_device_bytes, from_device_bytes: the bytes that a call must move between host and device.
+    shared_bytes: the bytes that threads must read from and write to shared memory.
+    sectors: the sectors of 32 bytes that must be read from random places of a memory much larger than the cache.
+    special_functions: exponentials, square roots and their like, which a GPU's special function units compute.
+    launches: kernels that must run one after another.
+    serial_steps: reads that must follow one another, each of a value that the last cache holds.
     tokens: tokens, samples or requests that a call delivers.
     """
 
@@ -31,6 +50,13 @@ class Cost:
     wire_bytes: float = 0.0
     disk_read_bytes: float = 0.0
     disk_written_bytes: float = 0.0
+    to_device_bytes: float = 0.0
+    from_device_bytes: float = 0.0
+    shared_bytes: float = 0.0
+    sectors: float = 0.0
+    special_functions: float = 0.0
+    launches: float = 0.0
+    serial_steps: float = 0.0
     tokens: float = 0.0
 
     def __attrs_post_init__(self) -> None:

@@ -9,11 +9,13 @@ A goal holds a figure of one implementation against a ceiling of the machine or 
 | `RBW`, `WBW` | declared bytes read, or written, per second, as a share of the rate of a read, or a fill |
 | `MM:bf16` | declared operations per second, as a share of matrix products of that precision |
 | `FMA:fp32` | declared operations per second, as a share of fused multiply-adds of that precision |
-| `SMBW`, `CACHE` | declared bytes per second, as a share of reads from shared memory, from the last-level cache |
+| `FMA3:fp32` | the same of multiply-adds with three registers as operands, which code that computes executes |
+| `CACHE` | declared bytes per second, as a share of reads from the last-level cache |
+| `SMBW` | declared `shared_bytes` per second, as a share of reads from shared memory |
 | `LAT`, `GRAPH` | the time, as a multiple of an empty kernel that the host waits for, of one within a graph |
 | `P2P` | declared `wire_bytes` per second, as a share of the slowest copy between two GPUs |
 | `ALLREDUCE` | declared `wire_bytes` per second, as a share of the bus bandwidth of a large all-reduce |
-| `PCI` | declared bytes read per second, as a share of pinned copies to the device |
+| `PCI` | declared `to_device_bytes` per second, as a share of pinned copies to the device |
 | `DISK` | declared `disk_read_bytes` or `disk_written_bytes` per second, as a share of the disk's rate |
 | `time:NAME` | the time, as a multiple of that of NAME; of `time:A,B` of the longer of both |
 | `speedup` | the baseline's time divided by the time |
@@ -22,6 +24,7 @@ A goal holds a figure of one implementation against a ceiling of the machine or 
 
 import math
 import re
+from collections.abc import Iterable
 
 from attrs import field, frozen
 
@@ -48,7 +51,16 @@ MULTIPLES = {
     "GRAPH": "the time of an empty kernel within a graph",
 }
 CEILINGS = (*SHARES, *MULTIPLES)
-RATES_OF = {"MM": "the rate of {} matrix products", "FMA": "the rate of {} multiply-adds"}
+RATES_OF = {
+    "MM": "the rate of {} matrix products",
+    "FMA": "the rate of {} multiply-adds",
+    "FMA3": "the rate of {} multiply-adds of three registers",
+}
+# The ceilings that are measured on demand, by the figure of a goal.
+GROUPS = {
+    "SMBW": "on_chip", "CACHE": "on_chip", "LAT": "launches", "GRAPH": "launches", "PCI": "transfers", "DISK": "disk",
+    "P2P": "wire", "ALLREDUCE": "all_reduce",
+}  # fmt: skip
 RELATIVES = ("time", "memory")
 ACCEPTED = (
     f"{', '.join(CEILINGS)}, speedup, {' or '.join(f'{one}:PRECISION' for one in RATES_OF)} with "
@@ -134,6 +146,11 @@ class Goal:
             names = " and ".join(self.others)
             return f"the time of {names}" if len(self.others) == 1 else f"the longest time of {names}"
         return {**SHARES, **MULTIPLES}[self.of]
+
+
+def groups_of(goals: Iterable[Goal], device: str) -> set[str]:
+    """The groups of ceilings that goals on a device need."""
+    return {GROUPS[goal.kind] for goal in goals if goal.device == device and goal.kind in GROUPS}
 
 
 def make_goal(

@@ -239,15 +239,19 @@ class Ceilings:
 
     measured: when.
     flop_per_s: matrix products by precision; integer operations for int8.
-    vector_flop_per_s: fused multiply-adds outside matrix units, by precision.
+    vector_flop_per_s: fused multiply-adds outside matrix units, by precision, with one operand that varies.
+    multiply_add_flop_per_s: those with three registers as operands, by precision: what code that computes has.
     event_overhead_s: what a pair of events counts beyond the kernel between them.
     event_step_s: the least difference between two times by events.
     cache_bytes: the size of the last-level cache, where the device tells it.
-    whole: whether the whole page was measured. A run measures the figures above, and those of links and disks if
-        the cost of a target declares such traffic.
+    whole: whether the whole page was measured. A run measures the figures above, and of the others those that the
+        costs and goals of its targets need.
     stream_bytes_per_s: by kind of loop.
     cache_bytes_per_s: reads from the last-level cache.
     shared_bytes_per_s: reads from all shared memories together.
+    sectors_per_s: reads of 32 bytes from random places of memory.
+    special_functions_per_s: exponentials of all special function units together.
+    serial_step_s: a read from the last cache that the next one waits for.
     launch_s: from one empty kernel to the next.
     launch_wait_s: an empty kernel that the host waits for.
     graph_launch_s: from one empty kernel to the next within a graph.
@@ -273,6 +277,7 @@ class Ceilings:
     write_bytes_per_s: float
     flop_per_s: dict[str, float]
     vector_flop_per_s: dict[str, float] = field(factory=dict)
+    multiply_add_flop_per_s: dict[str, float] = field(factory=dict)
     event_overhead_s: float | None = None
     event_step_s: float | None = None
     cache_bytes: float | None = None
@@ -281,6 +286,9 @@ class Ceilings:
     stream_bytes_per_s: dict[str, float] = field(factory=dict)
     cache_bytes_per_s: float | None = None
     shared_bytes_per_s: float | None = None
+    sectors_per_s: float | None = None
+    special_functions_per_s: float | None = None
+    serial_step_s: float | None = None
     launch_s: float | None = None
     launch_wait_s: float | None = None
     graph_launch_s: float | None = None

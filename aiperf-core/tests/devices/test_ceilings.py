@@ -161,12 +161,21 @@ def test_kernels_of_the_core_compile(file: Path, arch: str, monkeypatch: pytest.
     assert all(one.stack_bytes == one.spill_bytes == 0 for one in used.values())
 
 
+def test_random_and_dependent_reads_of_a_processor() -> None:
+    found = ceilings.measure_groups(CpuKind(), ["sectors", "steps", "transfers"])["figures"]
+    assert found.keys() == {"sectors_per_s", "serial_step_s"}
+    assert 1e-10 < found["serial_step_s"] < 1e-6
+    assert 1e4 < found["sectors_per_s"] < 1e11
+
+
 @pytest.mark.gpu
 def test_the_page_of_a_gpu() -> None:
     import torch
 
     start = time.monotonic()
-    found = cattrs.structure(ceilings.measure(CudaKind(), whole=True), Ceilings)
+    basic = cattrs.structure(ceilings.measure(CudaKind(), whole=True), Ceilings)
+    groups = [one for one in ceiling_figures.GROUPS if one not in ("disk", "all_reduce")]
+    found = ceiling_figures.with_figures(basic, ceilings.measure_groups(CudaKind(), groups))
     assert time.monotonic() - start < 30
     have = ceiling_figures.figures(found)
     wanted = {
@@ -175,6 +184,11 @@ def test_the_page_of_a_gpu() -> None:
         *(f"flop_per_s.{name}" for name in ("fp64", "fp32", "tf32", "fp16", "bf16")),
         "vector_flop_per_s.fp32",
         "vector_flop_per_s.fp64",
+        "multiply_add_flop_per_s.fp32",
+        "multiply_add_flop_per_s.fp64",
+        "special_functions_per_s",
+        "sectors_per_s",
+        "serial_step_s",
         "cache_bytes_per_s",
         "shared_bytes_per_s",
         "launch_s",
@@ -189,6 +203,11 @@ def test_the_page_of_a_gpu() -> None:
     assert have["cache_bytes_per_s"] > have["read_bytes_per_s"]
     assert have["shared_bytes_per_s"] > have["cache_bytes_per_s"]
     assert 1e-7 < have["graph_launch_s"] < have["launch_wait_s"] < 1e-3
+    assert have["multiply_add_flop_per_s.fp32"] <= 1.02 * have["vector_flop_per_s.fp32"]
+    # An SM has 16 units for special functions beside 128 for multiply-adds of two operations.
+    assert have["special_functions_per_s"] == pytest.approx(have["vector_flop_per_s.fp32"] / 16, rel=0.2)
+    assert 32 * have["sectors_per_s"] < have["read_bytes_per_s"]
+    assert 1e-8 < have["serial_step_s"] < 1e-6
     for key, fraction in ceiling_figures.of_datasheet(found).items():
         # Pageable memory is copied once more, by the host, at a rate that no sheet of the GPU promises.
         assert (0.02 if ".pageable" in key else 0.2) < fraction < 1.05, (key, fraction)

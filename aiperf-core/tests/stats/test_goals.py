@@ -21,6 +21,7 @@ CEILINGS = Ceilings(
     write_bytes_per_s=3e9,
     flop_per_s={"bf16": 7e9},
     vector_flop_per_s={"fp32": 7e9},
+    multiply_add_flop_per_s={"fp32": 7e9},
     shared_bytes_per_s=5e9,
     cache_bytes_per_s=5e9,
     launch_wait_s=1e-3,
@@ -29,7 +30,21 @@ CEILINGS = Ceilings(
     peer_bytes_per_s={"0-1": 11e9, "1-0": 12e9, "0-all": 1e9},
     all_reduce_bytes_per_s={"2": 11e9, "4": 1.0},
 )
-PROBLEM = Problem("cuda", {**SIZES}, 2e6, 3e6, 7e6, "bf16", "exact", 1, 1, wire_bytes=11e6, world_size=2)
+PROBLEM = Problem(
+    "cuda",
+    {**SIZES},
+    2e6,
+    3e6,
+    7e6,
+    "bf16",
+    "exact",
+    1,
+    1,
+    wire_bytes=11e6,
+    world_size=2,
+    shared_bytes=5e6,
+    to_device_bytes=2e6,
+)
 
 
 def result(changes: Any = None, **factors: float) -> TargetResult:
@@ -50,7 +65,21 @@ def refusal(of: str, found: TargetResult | None = None, ceilings: Ceilings | Non
     return str(caught.value)
 
 
-CEILED = ["BW", "RBW", "WBW", "MM:bf16", "FMA:fp32", "SMBW", "CACHE", "LAT", "GRAPH", "P2P", "ALLREDUCE", "PCI"]
+CEILED = [
+    "BW",
+    "RBW",
+    "WBW",
+    "MM:bf16",
+    "FMA:fp32",
+    "FMA3:fp32",
+    "SMBW",
+    "CACHE",
+    "LAT",
+    "GRAPH",
+    "P2P",
+    "ALLREDUCE",
+    "PCI",
+]
 
 
 @pytest.mark.parametrize("of", CEILED)
@@ -77,7 +106,9 @@ def test_the_interval_is_that_of_the_time(of: str) -> None:
 @pytest.mark.parametrize("of", CEILED)
 def test_without_its_ceiling_there_is_no_figure(of: str) -> None:
     none = {"shared_bytes_per_s": None, "cache_bytes_per_s": None, "launch_wait_s": None, "graph_launch_s": None}
-    empty = {name: {} for name in ("flop_per_s", "vector_flop_per_s", "peer_bytes_per_s", "all_reduce_bytes_per_s")}
+    empty = {name: {} for name in ("flop_per_s", "vector_flop_per_s", "multiply_add_flop_per_s")} | {
+        name: {} for name in ("peer_bytes_per_s", "all_reduce_bytes_per_s")
+    }
     zero = {f"{name}_bytes_per_s": 0.0 for name in ("copy", "read", "write")}
     ceilings = attrs.evolve(CEILINGS, **none, **empty, **zero, transfer_bytes_per_s={"pageable_to_device": 1.0})
     expected = f"its run has no ceiling {of}: aiperf ceilings"

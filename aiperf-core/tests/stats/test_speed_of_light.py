@@ -6,15 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiperf_core import Cost
+from aiperf_core.cost import FURTHER
 from aiperf_core.measurements import Ceilings
-from aiperf_core.results.models import SpeedOfLight
-from aiperf_core.stats.speed_of_light import compute_roof, groups_used, least_time, speed_of_light, wire_roof
+from aiperf_core.results.models import Observations, SpeedOfLight
+from aiperf_core.stats.speed_of_light import bound_times, compute_roof, groups_used, own_cost, speed_of_light, wire_roof
 
 CEILINGS = Ceilings("made up", "today", 100.0, 80.0, 50.0, {"fp32": 1000.0, "bf16": 8000.0})
 
 
 def cost(world_size: int = 1, nodes: int = 1, **amounts: Any) -> dict[str, Any]:
     return {**asdict(Cost(**amounts)), "world_size": world_size, "nodes": nodes}
+
+
+def least_time(work: dict[str, Any], ceilings: Ceilings, cache: str, **how: bool) -> tuple[str, float] | None:
+    """The resource that takes longest, and its time."""
+    times = bound_times(work, ceilings, cache, **how)
+    return max(times.items(), key=lambda pair: pair[1], default=None)
 
 
 @pytest.mark.parametrize(
@@ -124,10 +131,64 @@ def test_what_a_rank_on_a_gpu_can_send(
         (cost(2, 2, wire_bytes=1), []),
         (cost(2, wire_bytes=1, disk_written_bytes=1), ["wire", "disk"]),
         (cost(disk_read_bytes=1), ["disk"]),
+        (cost(to_device_bytes=1, flops=1), ["transfers"]),
+        (cost(from_device_bytes=1, shared_bytes=1), ["transfers", "on_chip"]),
+        (cost(launches=1, sectors=1, special_functions=1, serial_steps=1), ["launches", "sectors", "special", "steps"]),
     ],
 )
-def test_a_cost_needs_the_ceilings_of_its_traffic(work: dict[str, Any], groups: list[str]) -> None:
-    assert groups_used(work) == groups
+def test_a_cost_needs_the_ceilings_of_its_amounts(work: dict[str, Any], groups: list[str]) -> None:
+    assert groups_used([work]) == groups
+    assert groups_used([cost(flops=1), work, work]) == groups
+
+
+ON_CHIP = evolve(
+    CEILINGS,
+    transfer_bytes_per_s={"pinned_to_device": 4.0, "pinned_from_device": 2.0, "pageable_to_device": 1.0},
+    shared_bytes_per_s=500.0,
+    graph_launch_s=0.25,
+    launch_s=2.0,
+    sectors_per_s=20.0,
+    special_functions_per_s=50.0,
+    serial_step_s=0.125,
+)
+
+
+@pytest.mark.parametrize("cache", ["cold", "warm"])
+@pytest.mark.parametrize(
+    ("work", "expected"),
+    [
+        (cost(to_device_bytes=40, bytes_read=160), ("pcie", 10.0)),
+        (cost(from_device_bytes=40), ("pcie", 20.0)),
+        (cost(to_device_bytes=40, from_device_bytes=10), ("pcie", 10.0)),  # both directions at once
+        (cost(shared_bytes=1000), ("shared", 2.0)),
+        (cost(launches=12, flops=1000), ("launches", 3.0)),
+        (cost(sectors=60), ("sectors", 3.0)),
+        (cost(special_functions=200), ("special", 4.0)),
+        (cost(serial_steps=16), ("steps", 2.0)),
+        (cost(serial_steps=16, flops=3000), ("compute", 3.0)),
+    ],
+)
+def test_the_other_limits_of_a_device_bound_the_work(
+    work: dict[str, Any], expected: tuple[str, float], cache: str
+) -> None:
+    assert least_time(work, ON_CHIP, cache) == expected
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_what_has_no_ceiling_bounds_nothing(name: str) -> None:
+    assert bound_times(cost(2, flops=1000, **{name: 1e9}), CEILINGS, "cold") == {"compute": 1.0}
+
+
+@pytest.mark.parametrize("name", ["to_device_bytes", "from_device_bytes", "shared_bytes"])
+def test_a_lossy_implementation_may_move_fewer_bits(name: str) -> None:
+    assert bound_times(cost(flops=1000, **{name: 9000}), ON_CHIP, "cold", lossy=True) == {"compute": 1.0}
+
+
+def test_an_implementation_has_the_amounts_that_it_declares() -> None:
+    work = cost(flops=8000, bytes_read=80, launches=2)
+    lossy = Observations("half", "variant", "cuda", precision="bf16", least_work={"bytes_read": 40.0})
+    assert own_cost(work, lossy) == {**work, "precision": "bf16", "bytes_read": 40.0}
+    assert own_cost(work, Observations("plain", "variant", "cuda")) == work
 
 
 def test_the_fraction_of_light() -> None:

@@ -10,17 +10,9 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from aiperf_core.cost import WORK
 from aiperf_core.measurements import Ceilings
 from aiperf_core.results.models import Row, TargetResult
-from aiperf_core.stats.speed_of_light import compute_roof, cost_of, least_time
-
-GROUPS = {
-    "memory": ("bytes_read", "bytes_written"),
-    "compute": ("flops",),
-    "wire": ("wire_bytes",),
-    "disk": ("disk_read_bytes", "disk_written_bytes"),
-}
+from aiperf_core.stats.speed_of_light import bound_times, compute_roof, cost_of, own_cost
 
 
 class Refused(Exception):
@@ -31,7 +23,7 @@ class Refused(Exception):
 class Parts:
     """The parts of a time in seconds.
 
-    roofs: `memory`, `compute`, `wire`, `disk`, as far as there are work and a ceiling.
+    roofs: by the bounds of `bound_times`, without launches.
     launches: kernels of a call times the time from one kernel to the next.
     rest: the remainder.
     """
@@ -48,16 +40,12 @@ class Parts:
 
 def roofs(result: TargetResult, row: Row, ceilings: Ceilings) -> dict[str, float]:
     """The least time of each resource. Raises Refused where there is none."""
-    cost = cost_of(result.problem)
-    found = {}
-    for group, names in GROUPS.items():
-        alone = {**cost, **{name: 0.0 for name in WORK if name not in names}}
-        least = least_time(alone, ceilings, result.cache, lossy=row.quality is not None)
-        if least is not None:
-            found[group] = least[1]
-    if not found:
+    cost, lossy = own_cost(cost_of(result.problem), row), row.quality is not None
+    times = bound_times(cost, ceilings, result.cache, lossy=lossy)
+    times.pop("launches", None)
+    if not times:
         raise Refused("neither its work nor the ceilings bound its time")
-    return found
+    return times
 
 
 def parts(result: TargetResult, row: Row, ceilings: Ceilings) -> Parts:
@@ -123,8 +111,12 @@ def scaled(ceilings: Ceilings, *, clock: float = 1.0, memory: float = 1.0) -> Ce
         ceilings,
         flop_per_s={name: rate * clock for name, rate in ceilings.flop_per_s.items()},
         vector_flop_per_s={name: rate * clock for name, rate in ceilings.vector_flop_per_s.items()},
+        multiply_add_flop_per_s={name: rate * clock for name, rate in ceilings.multiply_add_flop_per_s.items()},
         cache_bytes_per_s=ceilings.cache_bytes_per_s and ceilings.cache_bytes_per_s * clock,
         shared_bytes_per_s=ceilings.shared_bytes_per_s and ceilings.shared_bytes_per_s * clock,
+        special_functions_per_s=ceilings.special_functions_per_s and ceilings.special_functions_per_s * clock,
+        serial_step_s=ceilings.serial_step_s and ceilings.serial_step_s / clock,
+        sectors_per_s=ceilings.sectors_per_s and ceilings.sectors_per_s * memory,
         copy_bytes_per_s=ceilings.copy_bytes_per_s * memory,
         read_bytes_per_s=ceilings.read_bytes_per_s * memory,
         write_bytes_per_s=ceilings.write_bytes_per_s * memory,

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from aiperf_core import units
 from aiperf_core.benchmark import Benchmark, Implementation
+from aiperf_core.cost import FURTHER
 from aiperf_core.errors import UsageError
 from aiperf_core.goal import Goal
 from aiperf_core.names import words
@@ -105,12 +106,7 @@ def _reflowed(docstring: str) -> Group:
 
 
 # Columns of a cost that few targets declare.
-_EXTRAS = {
-    "wire_bytes": "wire",
-    "disk_read_bytes": "disk reads",
-    "disk_written_bytes": "disk writes",
-    "tokens": "tokens",
-}
+_EXTRAS = {**FURTHER, "tokens": "tokens"}
 
 
 def _presets(benchmark: Benchmark, look: Look) -> Table:
@@ -126,7 +122,8 @@ def _presets(benchmark: Benchmark, look: Look) -> Table:
     for preset, sizes in benchmark.task.presets.items():
         cost = costs[preset]
         shown = units.parameters(sizes)
-        more = [f"{cost.tokens:,.0f}" if name == "tokens" else units.size(getattr(cost, name)) for name in extras]
+        amounts = [(name, getattr(cost, name)) for name in extras]
+        more = [units.size(amount) if name.endswith("_bytes") else f"{amount:,.0f}" for name, amount in amounts]
         arithmetic = f"{units.rate(cost.flops, 'FLOP')} {cost.precision}" if cost.flops else "none"
         table.add_row(
             preset, Text(shown), units.size(cost.bytes_read), units.size(cost.bytes_written), arithmetic, *more

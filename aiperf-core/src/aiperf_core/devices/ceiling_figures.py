@@ -18,12 +18,21 @@ NAMES = tuple(
 # Properties of the clock and the device rather than limits: the newest value counts.
 NEITHER = ("event_overhead_s", "event_step_s", "cache_bytes")
 
-# Figures that a run measures only for a target whose cost declares such traffic.
+# Figures that a run measures only for a target whose cost or goals need them.
 GROUPS = {
     "wire": ("peer_bytes_per_s", "loopback_bytes_per_s"),
+    "all_reduce": ("all_reduce_bytes_per_s",),
     "disk": ("disk_read_bytes_per_s", "disk_write_bytes_per_s"),
+    "transfers": ("transfer_bytes_per_s",),
+    "on_chip": ("shared_bytes_per_s", "cache_bytes_per_s"),
+    "launches": ("launch_s", "launch_wait_s", "graph_launch_s"),
+    "sectors": ("sectors_per_s",),
+    "special": ("special_functions_per_s",),
+    "steps": ("serial_step_s",),
 }
-_UNITS = (("_bytes_per_s", "B/s"), ("flop_per_s", "FLOP/s"), ("_hz", "Hz"), ("_bytes", "B"), ("_s", "s"))
+_UNITS = (
+    ("_bytes_per_s", "B/s"), ("flop_per_s", "FLOP/s"), ("_per_s", "1/s"), ("_hz", "Hz"), ("_bytes", "B"), ("_s", "s")
+)  # fmt: skip
 
 
 def has(ceilings: Ceilings, group: str) -> bool:

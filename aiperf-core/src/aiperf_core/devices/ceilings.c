@@ -102,6 +102,37 @@ void stream_read(const double* a, int64_t n, int64_t rounds) {
   }
 }
 
+// Every thread reads 32 bytes from random places, eight at a time. `lines` counts places of 64 bytes; returns the number
+// of reads.
+double random_read(const double* a, int64_t lines, int64_t rounds) {
+  double done = 0;
+#pragma omp parallel reduction(+ : done)
+  {
+    int64_t rank, ignored;
+    share(1 << 20, &rank, &ignored);
+    uint64_t state = 0x9e3779b97f4a7c15ull * (uint64_t)(rank + 1);
+    double sums[UNROLL] = {0};
+    for (int64_t round = 0; round < rounds; round++) {
+#pragma GCC unroll 32
+      for (int k = 0; k < UNROLL; k++) {
+        state = state * 6364136223846793005ull + 1442695040888963407ull;
+        const double* at = a + 8 * (int64_t)((uint64_t)(((unsigned __int128)state * (uint64_t)lines) >> 64));
+        sums[k] += at[0] + at[3];
+      }
+    }
+    KEEP(sums);
+    done += (double)rounds * UNROLL;
+  }
+  return done;
+}
+
+// Goes from place to place, where each read waits for the one before; returns the last place.
+int64_t follow(const int64_t* next, int64_t steps) {
+  int64_t at = 0;
+  for (int64_t step = 0; step < steps; step++) at = next[at];
+  return at;
+}
+
 // Independent chains of multiply-adds in registers, on every thread. Both return the number of operations.
 double fma32(int64_t rounds) {
   double done = 0;

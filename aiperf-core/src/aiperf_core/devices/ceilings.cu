@@ -63,6 +63,78 @@ extern "C" __global__ void fma64(double* out_ptr, int rounds, double factor, dou
   multiply_add(out_ptr, rounds, factor, term);
 }
 
+// The same with three registers as operands. Factors and terms differ from thread to thread, so that none of them is a
+// constant or a uniform register.
+template <typename T>
+__device__ void multiply_add_registers(T* out_ptr, int rounds, T factor, T term) {
+  T chain[8], factors[4], terms[4];
+#pragma unroll
+  for (int k = 0; k < 8; k++) chain[k] = T(threadIdx.x + k);
+#pragma unroll
+  for (int k = 0; k < 4; k++) {
+    factors[k] = factor - T(threadIdx.x * 4 + k) * T(1e-6);
+    terms[k] = term + T(threadIdx.x * 4 + k) * T(1e-6);
+  }
+  for (int round = 0; round < rounds; round++) {
+#pragma unroll
+    for (int k = 0; k < 64; k++) chain[k % 8] = chain[k % 8] * factors[k % 4] + terms[(k / 2) % 4];
+  }
+  T total = 0;
+#pragma unroll
+  for (int k = 0; k < 8; k++) total += chain[k];
+  if (total == T(0.3)) *out_ptr = total;
+}
+
+extern "C" __global__ void fma32_registers(float* out_ptr, int rounds, float factor, float term) {
+  multiply_add_registers(out_ptr, rounds, factor, term);
+}
+
+extern "C" __global__ void fma64_registers(double* out_ptr, int rounds, double factor, double term) {
+  multiply_add_registers(out_ptr, rounds, factor, term);
+}
+
+// Eight independent chains a thread of x -> 2^-x, which stay near 0.64. A round is 16 exponentials a thread.
+extern "C" __global__ void exponentials(float* out_ptr, int rounds) {
+  float chain[8];
+#pragma unroll
+  for (int k = 0; k < 8; k++) chain[k] = 0.001f * (threadIdx.x + k);
+  for (int round = 0; round < rounds; round++) {
+#pragma unroll
+    for (int k = 0; k < 16; k++) {
+      asm volatile("{ .reg .f32 turned; neg.f32 turned, %0; ex2.approx.ftz.f32 %0, turned; }" : "+f"(chain[k % 8]));
+    }
+  }
+  float total = 0;
+#pragma unroll
+  for (int k = 0; k < 8; k++) total += chain[k];
+  if (total == 0.3f) *out_ptr = total;
+}
+
+// Each thread reads 64 sectors of 32 bytes at random places, eight at a time; 16 bytes of a sector fetch all of it.
+extern "C" __global__ void random_read(const float4* a_ptr, float* out_ptr, long long sectors) {
+  unsigned state = (blockIdx.x * blockDim.x + threadIdx.x) * 2654435761u + 1u;
+  float total = 0;
+  for (int round = 0; round < 8; round++) {
+    float4 part[8];
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+      state = state * 1664525u + 1013904223u;
+      // The high bits of the product choose the sector: the low bits of this generator repeat soon.
+      part[k] = __ldcg(a_ptr + 2 * (long long)(((unsigned long long)(state ^ (state >> 15)) * sectors) >> 32));
+    }
+#pragma unroll
+    for (int k = 0; k < 8; k++) total += part[k].x + part[k].y + part[k].z + part[k].w;
+  }
+  if (total == 0.3f) *out_ptr = total;
+}
+
+// One thread goes from place to place: each read waits for the one before.
+extern "C" __global__ void follow(const int* next_ptr, int* out_ptr, int steps) {
+  int at = 0;
+  for (int step = 0; step < steps; step++) at = __ldcg(next_ptr + at);
+  *out_ptr = at;
+}
+
 // 32 lanes read 32 adjacent float4 values: every bank once in each of four cycles. A round is eight such reads a thread.
 extern "C" __global__ void shared_read(float* out_ptr, int rounds) {
   __shared__ float4 tile[512 + 8 * 32];

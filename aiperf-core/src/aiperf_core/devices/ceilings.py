@@ -75,13 +75,14 @@ def measure(kind: DeviceKind, whole: bool = True, tell: Callable[[str], None] = 
 def measure_groups(
     kind: DeviceKind, groups: Collection[str], tell: Callable[[str], None] = lambda _: None
 ) -> dict[str, dict[str, Any]]:
-    """Measure the figures of groups (`wire`, `disk`): `figures`, `how` and `missing` by key.
+    """Measure the figures of groups of `ceiling_figures.GROUPS`: `figures`, `how` and `missing` by key.
 
     The rate from process to process takes two processes: see `links.loopback`.
     """
     page = Page(tell)
-    if "wire" in groups:
-        kind.fill_wire(page)
-    if "disk" in groups:
-        disk_ceilings.fill(page)
+    for group in groups:
+        if group == "disk":
+            disk_ceilings.fill(page)
+        else:
+            kind.fill_group(page, group)
     return {"figures": page.figures, "how": page.how, "missing": page.missing}

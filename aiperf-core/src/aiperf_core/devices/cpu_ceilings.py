@@ -30,6 +30,9 @@ _REPETITIONS = 2
 _BANDWIDTH_S = 0.04
 _PRODUCT_S = 0.15
 _FMA_ROUNDS = 500_000
+_LINE_BYTES, _RANDOM_ROUNDS = 64, 20_000
+# A chain of reads lies beyond the first cache, and within those that a processor does not share.
+_CHAIN_BYTES, _CHAIN_STEPS = 1 << 20, 1 << 16
 
 
 def fill(page: Page, whole: bool, array_bytes: int | None = None) -> str:
@@ -133,6 +136,35 @@ def _cache_rate() -> Best:
     read = _compiled("stream_read")
     took = shortest(wall, lambda: read(a, size // 8, rounds), _BANDWIDTH_S)
     return Best(rounds * size / took, f"C loop, {_mib(size)}")
+
+
+def fill_group(page: Page, group: str) -> None:
+    """Measure the figures of a group of `ceiling_figures.GROUPS` into `page`."""
+    keep_freed_memory()
+    if group == "sectors":
+        page.take("sectors_per_s", "random reads", _sector_rate)
+    elif group == "steps":
+        page.take("serial_step_s", "dependent reads", _serial_step)
+
+
+def _sector_rate() -> Best:
+    """Threads read 32 bytes each from random places of an array far beyond the caches."""
+    size = _array_bytes()
+    a, read = torch.empty(size // 8, dtype=torch.float64).fill_(1.5), _compiled("random_read")
+    done = float(read(a, size // _LINE_BYTES, _RANDOM_ROUNDS))
+    took = shortest(wall, lambda: read(a, size // _LINE_BYTES, _RANDOM_ROUNDS), _BANDWIDTH_S)
+    return Best(done / took, f"C loop, of {_mib(size)}")
+
+
+def _serial_step() -> Best:
+    """One thread goes from place to place in a part of the caches."""
+    places = _CHAIN_BYTES // _LINE_BYTES
+    order = torch.randperm(places) * (_LINE_BYTES // 8)
+    following = torch.zeros(places * (_LINE_BYTES // 8), dtype=torch.int64)
+    following[order] = order.roll(-1)
+    follow = _compiled("follow")
+    took = shortest(wall, lambda: follow(following, _CHAIN_STEPS), _BANDWIDTH_S)
+    return Best(took / _CHAIN_STEPS, f"C loop, chain of {places:,} reads")
 
 
 def _compiled(name: str) -> Callable[..., Any]:

@@ -41,6 +41,12 @@ class CpuKind(DeviceKind):
 
         return fill(page, whole)
 
+    def fill_group(self, page: "Page", group: str) -> None:
+        """Measure random and dependent reads."""
+        from aiperf_core.devices.cpu_ceilings import fill_group
+
+        fill_group(page, group)
+
     def needs_flush_bound(self) -> bool:
         """Where the kernel tells of a large cache."""
         return largest_cache_bytes(Path(CACHES)) > _LARGE_CACHE_BYTES

@@ -31,6 +31,7 @@ _BLOCK = 256
 _TILE = 4 * _BLOCK  # float4 values that a block moves in one step
 _FMA_BLOCK, _FMA_PER_ROUND = 512, 64
 _SHARED_BLOCK, _SHARED_BYTES_PER_ROUND = 1024, 8 * 16
+_SPECIAL_PER_ROUND, _READS_PER_THREAD, _LINE_BYTES = 16, 64, 128
 _CALIBRATIONS, _LAUNCHES = 20, 1000
 _SHORT_BYTES = 1 << 20
 # Event times are single-precision milliseconds; smaller differences are rounding.
@@ -40,8 +41,8 @@ _BANDWIDTH_S = 0.02
 _PRODUCT_S = 0.12
 
 
-def fill(page: Page, whole: bool) -> str:
-    """Measure into `page` and return the device's name. Raises `SkipError` when this GPU cannot be timed."""
+def fill(page: Page) -> str:
+    """Measure the basic figures into `page`; return the device's name. Raises `SkipError` when it cannot be timed."""
     gpu = _Gpu()
     # Bandwidth first: matrix products heat the chip.
     gpu.fill_bandwidths(page)
@@ -49,14 +50,33 @@ def fill(page: Page, whole: bool) -> str:
     page.take("cache_bytes", "the size of L2", gpu.cache_size)
     page.take("event_overhead_s", "what events cost", gpu.event_overhead)
     page.take("event_step_s", "the step of events", gpu.event_step)
-    if whole:
-        page.take("cache_bytes_per_s", "L2", gpu.cache_rate)
-        page.take("shared_bytes_per_s", "shared memory", gpu.shared_rate)
-        page.take("launch_s", "launches", gpu.launch)
-        page.take("launch_wait_s", "launch and wait", gpu.launch_and_wait)
-        page.take("graph_launch_s", "launches in a graph", gpu.launch_in_graph)
-        links.fill_transfers(page)
     return torch.cuda.get_device_name()
+
+
+def fill_group(page: Page, group: str) -> None:
+    """Measure the figures of a group of `ceiling_figures.GROUPS` into `page`."""
+    if group == "wire":
+        links.fill_peers(page)
+    elif group == "transfers":
+        links.fill_transfers(page)
+    else:
+        gpu = _Gpu()
+        figures: dict[str, tuple[tuple[str, str, Callable[[], Best]], ...]] = {
+            "on_chip": (
+                ("cache_bytes_per_s", "L2", gpu.cache_rate),
+                ("shared_bytes_per_s", "shared memory", gpu.shared_rate),
+            ),
+            "launches": (
+                ("launch_s", "launches", gpu.launch),
+                ("launch_wait_s", "launch and wait", gpu.launch_and_wait),
+                ("graph_launch_s", "launches in a graph", gpu.launch_in_graph),
+            ),
+            "sectors": (("sectors_per_s", "random reads", gpu.sector_rate),),
+            "special": (("special_functions_per_s", "special functions", gpu.special_rate),),
+            "steps": (("serial_step_s", "dependent reads", gpu.serial_step),),
+        }
+        for figure in figures.get(group, ()):
+            page.take(*figure)
 
 
 class _Gpu:
@@ -157,6 +177,24 @@ class _Gpu:
         moved = float(grid * _SHARED_BLOCK * rounds * _SHARED_BYTES_PER_ROUND)
         return Best(moved / shortest(self.watch, call, _BANDWIDTH_S), "float4 loads, all SMs")
 
+    def sector_rate(self) -> Best:
+        """The rate at which threads read 32 bytes each from random places of an array far beyond L2."""
+        size = self._array_sizes()[-1]
+        source, out, grid = _random(size), torch.empty(1, device="cuda"), 64 * self._sms
+        call = partial(_source.kernel("random_read"), source, out, size // 32, grid=grid, block=_BLOCK)
+        moved = float(grid * _BLOCK * _READS_PER_THREAD)
+        return Best(moved / shortest(self.watch, call, _BANDWIDTH_S), f"of {_binary(size)}, 32 bytes each")
+
+    def serial_step(self) -> Best:
+        """The time of a read that the next one waits for, in a part of L2 that is larger than L1."""
+        places = self._about.L2_cache_size // 8 // _LINE_BYTES
+        order = torch.randperm(places, device="cuda", dtype=torch.int64)
+        following = torch.empty(places * (_LINE_BYTES // 4), dtype=torch.int32, device="cuda")
+        following[order * (_LINE_BYTES // 4)] = (order.roll(-1) * (_LINE_BYTES // 4)).int()
+        out = torch.empty(1, dtype=torch.int32, device="cuda")
+        call = partial(_source.kernel("follow"), following, out, places, grid=1, block=1)
+        return Best(shortest(self.watch, call, _BANDWIDTH_S) / places, f"chain of {places:,} reads past L1")
+
     # --- arithmetic
 
     def fill_arithmetic(self, page: Page) -> None:
@@ -169,6 +207,10 @@ class _Gpu:
         torch.cuda.empty_cache()
         page.take("vector_flop_per_s.fp32", "fp32 multiply-add", partial(self._fma_rate, "fma32", torch.float32))
         page.take("vector_flop_per_s.fp64", "fp64 multiply-add", partial(self._fma_rate, "fma64", torch.float64))
+        for bits, dtype in ((32, torch.float32), (64, torch.float64)):
+            label = f"fp{bits} multiply-add of three registers"
+            key = f"multiply_add_flop_per_s.fp{bits}"
+            page.take(key, label, partial(self._fma_rate, f"fma{bits}_registers", dtype))
         page.take("sm_clock_hz", "SM clock", self._clock_under_load)
 
     def _take_product(self, page: Page, name: str, forms: Callable[[Shape], Iterator[Form]]) -> None:
@@ -184,6 +226,13 @@ class _Gpu:
         call = partial(kernel, out, rounds, 0.999, 0.001, grid=grid, block=_FMA_BLOCK)
         work = 2.0 * _FMA_PER_ROUND * rounds * grid * _FMA_BLOCK
         return Best(work / shortest(self.watch, call, _BANDWIDTH_S), "kernel in registers")
+
+    def special_rate(self) -> Best:
+        """The rate of exponentials in registers, on all SMs."""
+        out, rounds, grid = torch.empty(1, device="cuda"), 4096, 16 * self._sms
+        call = partial(_source.kernel("exponentials"), out, rounds, grid=grid, block=_FMA_BLOCK)
+        work = float(grid * _FMA_BLOCK * rounds * _SPECIAL_PER_ROUND)
+        return Best(work / shortest(self.watch, call, _BANDWIDTH_S), "ex2.approx in registers")
 
     def _clock_under_load(self) -> Best:
         """The SM clock during matrix products, from NVML."""

@@ -57,13 +57,13 @@ class CudaKind(DeviceKind):
         """Measure own kernels and libraries."""
         from aiperf_core.devices.cuda_ceilings import fill
 
-        return fill(page, whole)
+        return fill(page)
 
-    def fill_wire(self, page: "Page") -> None:
-        """Measure copies from GPU to GPU."""
-        from aiperf_core.devices.links import fill_peers
+    def fill_group(self, page: "Page", group: str) -> None:
+        """Measure own kernels, and copies between host and GPUs."""
+        from aiperf_core.devices.cuda_ceilings import fill_group
 
-        fill_peers(page)
+        fill_group(page, group)
 
     def preload(self) -> None:
         """Import the modules that time and audit calls."""

@@ -122,10 +122,12 @@ class DeviceKind:
         """
         raise NotImplementedError
 
-    def fill_wire(self, page: "Page") -> None:
-        """In a process of its own: measure the rates of links between ranks into `page`. Default: none.
+    def fill_group(self, page: "Page", group: str) -> None:
+        """In a process of its own: measure further ceilings into `page`. Default: none.
 
-        It is called for workloads of several ranks that declare `wire_bytes`, and for the whole page.
+        It is called for the whole page, and where a target's cost or goals need the group: `wire` (links between
+        ranks), `transfers` (between host and device), `on_chip` (shared memory and the last cache), `launches`,
+        `sectors` (random reads), `special` (special functions) and `steps` (dependent reads).
         """
 
     def needs_flush_bound(self) -> bool:

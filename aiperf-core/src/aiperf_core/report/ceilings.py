@@ -17,8 +17,15 @@ LABELS = {
         "cache_bytes_per_s": "last-level cache, read",
         "cache_bytes": "last-level cache, size",
         "shared_bytes_per_s": "shared memory, read",
+        "sectors_per_s": "random reads of 32 bytes",
+        "serial_step_s": "read that the next one waits for",
     },
-    "arithmetic": {"flop_per_s": "{} matrix product", "vector_flop_per_s": "{} multiply-add"},
+    "arithmetic": {
+        "flop_per_s": "{} matrix product",
+        "vector_flop_per_s": "{} multiply-add",
+        "multiply_add_flop_per_s": "{} multiply-add of three registers",
+        "special_functions_per_s": "special functions",
+    },
     "launches and clocks": {
         "launch_s": "kernel after kernel",
         "graph_launch_s": "the same in a graph",

@@ -15,6 +15,7 @@ from typing import Any, get_args
 from attrs import fields
 
 from aiperf_core import units
+from aiperf_core.cost import FURTHER
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Estimate, Samples
 from aiperf_core.names import words
@@ -42,7 +43,7 @@ _BEFORE = dict.fromkeys(
 )
 _AFTER = {
     "speed_of_light_bound": "str",
-    **dict.fromkeys(("tokens", "wire_bytes", "disk_read_bytes", "disk_written_bytes"), "float"),
+    **dict.fromkeys(("tokens", *FURTHER), "float"),
     "world_size": "int",
     **dict.fromkeys(("mechanisms", "findings", "why"), "str"),
     "complete": "bool",
@@ -120,7 +121,7 @@ def _row(result: TargetResult, row: Row) -> Exported:
         exported |= zip((metric.key, *_ends(metric)), values, strict=False)
     return exported | {
         "speed_of_light_bound": light.bound if light and exported["speed_of_light_fraction"] is not None else None,
-        **{name: getattr(problem, name) for name in ("tokens", "wire_bytes", "disk_read_bytes", "disk_written_bytes")},
+        **{name: getattr(problem, name) for name in ("tokens", *FURTHER)},
         "world_size": problem.world_size,
         "mechanisms": " ".join(row.mechanisms),
         "findings": " ".join(finding.issue for finding in row.findings),

@@ -133,11 +133,14 @@ class SampleFile:
     columns: dict[str, Column]
 
 
+BOUNDS = ("memory", "compute", "wire", "disk", "pcie", "shared", "sectors", "special", "launches", "steps")
+
+
 @frozen
 class SpeedOfLight:
     """The least time that cost and ceilings allow.
 
-    bound: `memory`, `compute`, `wire` or `disk`.
+    bound: the resource that takes longest, one of `BOUNDS`.
     fraction: `time_s` divided by the median.
     """
 
@@ -238,6 +241,8 @@ class Observations:
     kind: of a baseline: `reasonable`, `naive` or `antipattern`.
     builds_on: the implementation to which this variant adds a mechanism.
     mechanisms: the mechanisms that a variant combines, as its author declared them.
+    least_work: amounts of the cost that differ from the problem's, as an author declared them for this implementation.
+    precision: of its arithmetic, where it differs from the problem's.
     beside: medians of figures other than times: `minor_faults` (pages that the kernel gave on first access),
         `until_done_s` (of deferred work, from the call's start to its end), and of a workload that serves requests
         `latency_p50_s`, `latency_p90_s`, `latency_p99_s` (arrival to answer) and `goodput_per_s` (answers in time a
@@ -263,6 +268,8 @@ class Observations:
     builds_on: str | None = field(default=None, kw_only=True)
     mechanisms: list[str] = field(factory=list, kw_only=True)
     requires: list[str] = field(factory=list, kw_only=True)
+    least_work: dict[str, float] = field(factory=dict, kw_only=True)
+    precision: str | None = field(default=None, kw_only=True)
     prepare_s: float | None = field(default=None, kw_only=True)
     beside: dict[str, float] = field(factory=dict, kw_only=True)
     memory: Memory | None = field(default=None, kw_only=True)
@@ -359,6 +366,8 @@ class Problem:
     nodes: the number of machines with ranks.
     disk_read_bytes: bytes that a call must read from the disk.
     disk_written_bytes: bytes that must be on the disk before a call returns.
+    to_device_bytes, from_device_bytes, shared_bytes, sectors, special_functions, launches, serial_steps: as of
+        `aiperf_core.Cost`.
     """
 
     size: str
@@ -376,6 +385,13 @@ class Problem:
     nodes: int = 1
     disk_read_bytes: float = 0.0
     disk_written_bytes: float = 0.0
+    to_device_bytes: float = 0.0
+    from_device_bytes: float = 0.0
+    shared_bytes: float = 0.0
+    sectors: float = 0.0
+    special_functions: float = 0.0
+    launches: float = 0.0
+    serial_steps: float = 0.0
 
 
 @frozen

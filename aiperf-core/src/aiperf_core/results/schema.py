@@ -20,7 +20,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import attrs
 from attrs import field, frozen
 
-from aiperf_core import measurements
+from aiperf_core import cost, measurements
 from aiperf_core.results import jsontext, models, run_options
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -46,7 +46,14 @@ ON_DISK: dict[type, dict[str, Any]] = {
 }
 
 # Fields that older files of the same format lack; they have their defaults then.
-ADDED: dict[type, frozenset[str]] = {models.Judging: frozenset({"exact_quantiles"})}
+ADDED: dict[type, frozenset[str]] = {
+    models.Judging: frozenset({"exact_quantiles"}),
+    models.Problem: frozenset(cost.WORK[cost.WORK.index("to_device_bytes") :]),
+    models.Row: frozenset({"least_work", "precision"}),
+    measurements.Ceilings: frozenset(
+        {"multiply_add_flop_per_s", "sectors_per_s", "special_functions_per_s", "serial_step_s"}
+    ),
+}
 
 # A raw sample may be 0: a clock has a resolution. Estimates are of times and ratios and thus positive, but the low end
 # of an interval that few samples support may lie below zero.
@@ -70,7 +77,7 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (measurements.Work, "kind"): {"enum": ["kernel", "copy", "fill"]},
     (models.TargetResult, "tier"): {"enum": TIERS},
     (models.TargetResult, "rounds"): {"minimum": 1},
-    (models.SpeedOfLight, "bound"): {"enum": ["memory", "compute", "wire", "disk"]},
+    (models.SpeedOfLight, "bound"): {"enum": [*models.BOUNDS]},
     (models.SpeedOfLight, "time_s"): {"exclusiveMinimum": 0},
     (models.SpeedOfLight, "fraction"): {"exclusiveMinimum": 0},
     (models.Judgement, "samples"): {"minimum": 0},
@@ -80,14 +87,12 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Row, "role"): {"enum": ["baseline", "variant", "yardstick", "control"]},
     (models.Row, "kind"): {"enum": ["reasonable", "naive", "antipattern", None]},
     (models.Row, "clock"): {"enum": ["device", "wall", None]},
-    (models.Problem, "flops"): {"minimum": 0},
-    (models.Problem, "bytes_read"): {"minimum": 0},
-    (models.Problem, "bytes_written"): {"minimum": 0},
+    **{(models.Problem, name): {"minimum": 0} for name in cost.WORK},
+    (models.Row, "precision"): {"enum": [*cost.PRECISIONS, None]},
+    (models.Row, "least_work"): {"additionalProperties": {"type": "number", "minimum": 0}},
     (models.Problem, "tokens"): {"minimum": 0},
     (models.Problem, "world_size"): {"minimum": 1},
     (models.Problem, "nodes"): {"minimum": 1},
-    (models.Problem, "disk_read_bytes"): {"minimum": 0},
-    (models.Problem, "disk_written_bytes"): {"minimum": 0},
     (models.TargetResult, "target"): {"minLength": 1},
     (models.TargetResult, "rows"): {"maxItems": models.MOST_ROWS},
     (models.TargetResult, "goal"): {"enum": ["speed", "latency", "throughput", "memory"]},

@@ -25,13 +25,14 @@ _RATES: dict[str, tuple[tuple[str, ...], Callable[[Ceilings, Goal, Problem], flo
     "WBW": (("bytes_written",), lambda of, goal, problem: of.write_bytes_per_s),
     "MM": (("flops",), lambda of, goal, problem: of.flop_per_s.get(goal.precision)),
     "FMA": (("flops",), lambda of, goal, problem: of.vector_flop_per_s.get(goal.precision)),
-    "SMBW": (_BYTES, lambda of, goal, problem: of.shared_bytes_per_s),
+    "FMA3": (("flops",), lambda of, goal, problem: of.multiply_add_flop_per_s.get(goal.precision)),
+    "SMBW": (("shared_bytes",), lambda of, goal, problem: of.shared_bytes_per_s),
     "CACHE": (_BYTES, lambda of, goal, problem: of.cache_bytes_per_s),
     "LAT": ((), lambda of, goal, problem: of.launch_wait_s),
     "GRAPH": ((), lambda of, goal, problem: of.graph_launch_s),
     "P2P": (("wire_bytes",), lambda of, goal, problem: _between_gpus(of)),
     "ALLREDUCE": (("wire_bytes",), lambda of, goal, problem: of.all_reduce_bytes_per_s.get(str(problem.world_size))),
-    "PCI": (("bytes_read",), lambda of, goal, problem: of.transfer_bytes_per_s.get("pinned_to_device")),
+    "PCI": (("to_device_bytes",), lambda of, goal, problem: of.transfer_bytes_per_s.get("pinned_to_device")),
 }
 
 

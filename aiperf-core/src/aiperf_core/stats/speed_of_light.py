@@ -1,16 +1,28 @@
 """Speed of light: the least time that a cost and a machine's ceilings allow."""
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from attrs import evolve
 
 from aiperf_core.cost import WORK
 from aiperf_core.measurements import Ceilings
-from aiperf_core.results.models import Problem, Row, SpeedOfLight, TargetResult
+from aiperf_core.results.models import Observations, Problem, Row, SpeedOfLight, TargetResult
 
 # A ceiling is itself measured, so a result may lie a little above it.
 BEYOND = 1.02
+# The amounts of a cost by the group of the ceilings that they need.
+_GROUPS = {
+    "wire": ("wire_bytes",),
+    "disk": ("disk_read_bytes", "disk_written_bytes"),
+    "transfers": ("to_device_bytes", "from_device_bytes"),
+    "on_chip": ("shared_bytes",),
+    "launches": ("launches",),
+    "sectors": ("sectors",),
+    "special": ("special_functions",),
+    "steps": ("serial_steps",),
+}
 
 
 def compute_roof(ceilings: Ceilings, precision: str) -> float | None:
@@ -37,20 +49,22 @@ def wire_roof(ceilings: Ceilings, ranks: int) -> float | None:
     return max((rate for rate in found if rate), default=None)
 
 
-def least_time(
-    cost: dict[str, Any], ceilings: Ceilings, cache: str, *, lossy: bool = False
-) -> tuple[str, float] | None:
-    """Return the bound (`memory`, `compute`, `wire` or `disk`) and the least time in seconds; None without a ceiling.
+def bound_times(cost: dict[str, Any], ceilings: Ceilings, cache: str, *, lossy: bool = False) -> dict[str, float]:
+    """The least time in seconds that each resource alone allows, by bound; none for one without a ceiling.
 
     Reads and writes that balance move at the rate of a copy, the rest at that of a pure read or write. The bytes of a
-    warm workload bound it only as far as they exceed the cache. Where the size of the cache is not known, arithmetic
-    alone does. Links and disks do not bound a lossy implementation, which may send and store fewer bits. Links do not
-    bound ranks on several machines: no link between machines is measured.
+    warm workload bound it only as far as they exceed the cache. Where the size of the cache is not known, memory sets
+    no bound. The two directions of PCIe, and those of a disk, may overlap, so the longer of both counts. What moves
+    does not bound a lossy implementation, which may move fewer bits, but for the memory. Links do not bound ranks on
+    several machines: no link between machines is measured.
     """
-    times = {}
-    rate = compute_roof(ceilings, cost["precision"])
-    if cost["flops"] and rate:
-        times["compute"] = cost["flops"] / rate
+    times: dict[str, float] = {}
+
+    def take(bound: str, amount: float, per_s: float | None) -> None:
+        if amount and per_s:
+            times[bound] = max(times.get(bound, 0.0), amount / per_s)
+
+    take("compute", cost["flops"], compute_roof(ceilings, cost["precision"]))
     held = 0 if cache == "cold" else ceilings.cache_bytes or math.inf
     read, written = (max(0, cost[name] - held) for name in ("bytes_read", "bytes_written"))
     if read + written:
@@ -60,22 +74,24 @@ def least_time(
             + (read - both) / ceilings.read_bytes_per_s
             + (written - both) / ceilings.write_bytes_per_s
         )
-    if not lossy:
-        times |= _wire_time(cost, ceilings) | _disk_time(cost, ceilings)
-    if not times:
-        return None
-    bound = max(times, key=lambda name: times[name])
-    return bound, times[bound]
+    take("sectors", cost["sectors"], ceilings.sectors_per_s)
+    take("special", cost["special_functions"], ceilings.special_functions_per_s)
+    take("launches", cost["launches"], _inverse(ceilings.graph_launch_s))
+    take("steps", cost["serial_steps"], _inverse(ceilings.serial_step_s))
+    if lossy:
+        return times
+    take("shared", cost["shared_bytes"], ceilings.shared_bytes_per_s)
+    take("pcie", cost["to_device_bytes"], ceilings.transfer_bytes_per_s.get("pinned_to_device"))
+    take("pcie", cost["from_device_bytes"], ceilings.transfer_bytes_per_s.get("pinned_from_device"))
+    take("disk", cost["disk_read_bytes"], ceilings.disk_read_bytes_per_s)
+    take("disk", cost["disk_written_bytes"], ceilings.disk_write_bytes_per_s)
+    if cost["world_size"] > 1 and cost["nodes"] == 1:
+        take("wire", cost["wire_bytes"], wire_roof(ceilings, cost["world_size"]))
+    return times
 
 
-def _wire_time(cost: dict[str, Any], ceilings: Ceilings) -> dict[str, float]:
-    rate = wire_roof(ceilings, cost["world_size"]) if cost["world_size"] > 1 and cost["nodes"] == 1 else None
-    return {"wire": cost["wire_bytes"] / rate} if cost["wire_bytes"] and rate else {}
-
-
-def _disk_time(cost: dict[str, Any], ceilings: Ceilings) -> dict[str, float]:
-    times = [time for time in disk_times(cost["disk_read_bytes"], cost["disk_written_bytes"], ceilings) if time]
-    return {"disk": max(times)} if times else {}
+def _inverse(seconds: float | None) -> float | None:
+    return 1 / seconds if seconds else None
 
 
 def disk_times(read: float, written: float, ceilings: Ceilings | None) -> list[float | None]:
@@ -88,24 +104,37 @@ def disk_times(read: float, written: float, ceilings: Ceilings | None) -> list[f
     return [amount / rate if rate else None for amount, rate in ((read, read_rate), (written, write_rate)) if amount]
 
 
-def groups_used(cost: dict[str, Any]) -> list[str]:
-    """The groups of ceilings (`wire`, `disk`) that a cost needs beside those of memory and arithmetic."""
-    wire = cost["wire_bytes"] and cost["world_size"] > 1 and cost["nodes"] == 1
-    disk = cost["disk_read_bytes"] or cost["disk_written_bytes"]
-    return ["wire"] * bool(wire) + ["disk"] * bool(disk)
+def groups_used(costs: Iterable[dict[str, Any]]) -> list[str]:
+    """The groups of ceilings that costs need beside those of memory and arithmetic."""
+    used: dict[str, None] = {}
+    for cost in costs:
+        one_machine = cost["world_size"] > 1 and cost["nodes"] == 1
+        for group, names in _GROUPS.items():
+            if any(cost[name] for name in names) and (group != "wire" or one_machine):
+                used[group] = None
+    return [*used]
 
 
 def speed_of_light(
     cost: dict[str, Any], ceilings: Ceilings | None, cache: str, median_s: float, *, lossy: bool = False
 ) -> SpeedOfLight | None:
-    """The fraction of the speed of light that a median reaches."""
-    bound = least_time(cost, ceilings, cache, lossy=lossy) if ceilings else None
-    return SpeedOfLight(bound[0], bound[1], bound[1] / median_s) if bound else None
+    """The fraction of the speed of light that a median reaches, by the resource that takes longest."""
+    times = bound_times(cost, ceilings, cache, lossy=lossy) if ceilings else {}
+    if not times:
+        return None
+    bound = max(times, key=lambda name: times[name])
+    return SpeedOfLight(bound, times[bound], times[bound] / median_s)
 
 
 def cost_of(problem: Problem) -> dict[str, Any]:
     """The cost that a workload declared, and where its ranks are, in the form of `speed_of_light`."""
     return {name: getattr(problem, name) for name in (*WORK, "precision", "world_size", "nodes")}
+
+
+def own_cost(cost: dict[str, Any], implementation: Observations) -> dict[str, Any]:
+    """The cost of an implementation: that of the workload, with the amounts that its author declared for it."""
+    precision = implementation.precision or cost["precision"]
+    return {**cost, **implementation.least_work, "precision": precision}
 
 
 def under(result: TargetResult, ceilings: Ceilings | None) -> TargetResult:
@@ -116,8 +145,8 @@ def under(result: TargetResult, ceilings: Ceilings | None) -> TargetResult:
         if before is None:
             return row
         median = before.time_s / before.fraction
-        lossy = row.quality is not None
-        found = speed_of_light(cost_of(result.problem), ceilings, result.cache, median, lossy=lossy)
+        cost, lossy = own_cost(cost_of(result.problem), row), row.quality is not None
+        found = speed_of_light(cost, ceilings, result.cache, median, lossy=lossy)
         # The same ceilings leave the figures as they are, to the last digit.
         return row if found is None or found.time_s == before.time_s else evolve(row, speed_of_light=found)
 

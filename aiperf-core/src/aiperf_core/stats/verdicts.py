@@ -14,7 +14,7 @@ from aiperf_core.stats.conditions import findings
 from aiperf_core.stats.intervals import Blocks, median_interval, ratio_interval, unclear_order, verdict
 from aiperf_core.stats.load import Side, explained_by_load
 from aiperf_core.stats.observations import is_observed, is_untrusted
-from aiperf_core.stats.speed_of_light import BEYOND, speed_of_light
+from aiperf_core.stats.speed_of_light import BEYOND, own_cost, speed_of_light
 from aiperf_core.stats.standing import Rules, Standing
 
 # A relative difference between samples with and without others in between that is worth a warning.
@@ -200,8 +200,10 @@ class Scoring:
     # --- speed of light
 
     def _light(self, one: Standing, median: float | None) -> SpeedOfLight | None:
+        if not median:
+            return None
         rules, lossy = self.rules, one.observed.quality is not None
-        return speed_of_light(rules.cost, rules.ceilings, rules.cache, median, lossy=lossy) if median else None
+        return speed_of_light(own_cost(rules.cost, one.observed), rules.ceilings, rules.cache, median, lossy=lossy)
 
     def _possible(self, one: Standing, time: Estimate | None) -> Estimate | None:
         """A time whose interval does not begin below the speed of light."""

@@ -103,6 +103,9 @@ class Judge(Service):
             "has_state": bool(benchmark.task.state),
             "views": one.views,
             "cost": asdict(benchmark.work(params)),
+            "own_costs": {
+                one.name: benchmark.own_work(one, params) for one in benchmark.implementations_on(loaded.device)
+            },
             "tolerance": one.tolerance_text,
             "input_bytes": memory.arguments_bytes + sum(one.fresh[name].nbytes for name in memory.files),
             "output_bytes": pytree.tensor_bytes(memory.output_shape),

@@ -179,7 +179,7 @@ class Machine:
     def ceilings(self, device: str, again: bool = False, groups: Collection[str] = ()) -> Ceilings | None:
         """A device's ceilings, measured once and kept on disk; `again` measures anew and keeps the better figures.
 
-        groups: those of links (`wire`) and of the disk (`disk`) are measured only where they are needed.
+        groups: those of `ceiling_figures.GROUPS` that are needed beside the basic figures.
 
         None where measuring failed or the device has no ceilings: results then have no fraction of the speed of light.
         """
@@ -261,11 +261,10 @@ class Machine:
         started = time.monotonic()
         answer = self._ask_prober("ceilings", f"ceilings-{device}", device, on_notice=tell, whole=whole)
         found = evolve(cattrs.structure(answer, Ceilings), state=self._state(device))
-        if whole and device == CUDA.name and self.hardware.gpus > 1:
-            found = self._with_all_reduce(found, tell)
         if whole:
             # The disk is the host's: the page of a processor has it.
-            found = self._with_groups(device, found, ["wire", "disk"] if self.kind(device).on_host else ["wire"], tell)
+            groups = [one for one in ceiling_figures.GROUPS if one != "disk" or self.kind(device).on_host]
+            found = self._with_groups(device, found, groups, tell)
             found = evolve(found, took_s=time.monotonic() - started)
         if before is not None:
             found = ceiling_figures.better(found, before)
@@ -280,6 +279,8 @@ class Machine:
         found = ceiling_figures.with_figures(before, answer)
         if "wire" in groups and device == CPU.name:
             found = ceiling_figures.with_figures(found, self._loopback(tell))
+        if "all_reduce" in groups and device == CUDA.name and self.hardware.gpus > 1:
+            found = self._with_all_reduce(found, tell)
         kept.write(device, found)
         return found
 

@@ -22,6 +22,8 @@ def record(bench: Bench) -> list[Observations]:
         if isinstance(one.child, RankGroup):
             one.recorder.ranks.places = one.child.places
             one.recorder.note(not_observed={**one.child.not_observed, **one.observed.not_observed})
+        own = dict(bench.opened["own_costs"].get(one.name, {}))
+        one.recorder.note(precision=own.pop("precision", None), least_work=own)
     return [one.recorder.observations(bench.opened["tolerance"]) for one in bench.participants]
 
 

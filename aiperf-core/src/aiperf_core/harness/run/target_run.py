@@ -9,6 +9,7 @@ from functools import partial
 from attrs import asdict, evolve, frozen
 
 from aiperf_core.errors import AiperfError
+from aiperf_core.goal import groups_of
 from aiperf_core.harness.run.bench import Bench
 from aiperf_core.harness.run.censuses import Censuses
 from aiperf_core.harness.run.durations import TimeLeft
@@ -21,7 +22,7 @@ from aiperf_core.measurements import Ceilings
 from aiperf_core.results.models import Observations, Overhead, Problem, Row, Sighting, TargetResult
 from aiperf_core.stats.judge import judge
 from aiperf_core.stats.observations import harness_s
-from aiperf_core.stats.speed_of_light import cost_of, groups_used
+from aiperf_core.stats.speed_of_light import cost_of, groups_used, own_cost
 from aiperf_core.stats.standing import rules_of
 from aiperf_core.stats.verdicts import FASTER_THAN_LIGHT
 
@@ -54,8 +55,9 @@ def run_target(setup: Setup) -> Measured:
         raise KeyboardInterrupt
     observed = record(bench)
     result = _unjudged(bench, rounds, created=created, complete=not interrupted)
-    cost = cost_of(result.problem)
-    result = judged(result, observed, partial(setup.machine.ceilings, groups=groups_used(cost)))
+    costs = [own_cost(cost_of(result.problem), one) for one in observed]
+    groups = {*groups_used(costs), *groups_of(setup.plan.described.goals, setup.device.name)}
+    result = judged(result, observed, partial(setup.machine.ceilings, groups=sorted(groups)))
     finished = not interrupted and bench.active
     return Measured(result, rounds.progress.left.found if finished else None)
 
