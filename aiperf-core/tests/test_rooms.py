@@ -25,6 +25,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "units",
         "folders",
         "contributed",
+        "claims",
         "cost",
         "goal",
         "precision",

@@ -35,6 +35,7 @@ from typing import Any, NoReturn, TypeVar
 
 from attrs import Factory, define, evolve, field, frozen
 
+from aiperf_core.claims import SassClaim
 from aiperf_core.contributed import as_names
 from aiperf_core.cost import WORK, Cost
 from aiperf_core.errors import BenchmarkError
@@ -142,6 +143,7 @@ class Benchmark:
     metrics: dict[str, Callable[..., float]] = field(init=False, factory=dict)
     implementations: list[Implementation] = field(init=False, factory=list)
     goals: list[Goal] = field(init=False, factory=list)
+    claims: list[SassClaim] = field(init=False, factory=list)
     awkward_sizes: list[Params] | None = field(init=False, default=None)
     accepted: dict[str, str] = field(init=False, factory=dict)
     where: str = field(init=False, default=Factory(lambda: _caller()))
@@ -375,6 +377,31 @@ class Benchmark:
         if self.awkward_sizes is not None:
             self._mistake(self.where, "declares its awkward sizes a second time; give them in one bench.awkward(...)")
         self.awkward_sizes = [*map(dict, sizes), *({name: value} for name, many in values.items() for value in many)]
+
+    def sass(
+        self,
+        kernel: str,
+        *,
+        has: str | Iterable[str] = (),
+        lacks: str | Iterable[str] = (),
+        loads_before_first_store: int | None = None,
+        arch: str | Iterable[str] = (),
+    ) -> None:
+        """Claim what the machine code of a kernel is; see `SassClaim`. `aiperf kernels` checks it without a GPU.
+
+        arch: the architectures that the claim is about; all for which the file is compiled by default.
+        """
+        try:
+            claim = SassClaim(
+                kernel=kernel,
+                has=as_names(has),
+                lacks=as_names(lacks),
+                loads_before_first_store=loads_before_first_store,
+                archs=as_names(arch),
+            )
+        except BenchmarkError as error:
+            self._mistake(self.where, str(error))
+        self.claims.append(claim)
 
     def accept(self, test: str, *, because: str) -> None:
         """Accept a note of `aiperf lint` that is right for this benchmark, such as `cost.bytes_read`."""

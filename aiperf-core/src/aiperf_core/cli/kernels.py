@@ -58,10 +58,11 @@ def kernels(
     """Compile the CUDA, Triton and C kernels of the installed benchmarks, and show their resources.
 
     Resources are registers, stack and spills of a thread, and shared memory of a block: of CUDA C++ the static part.
-    Needs no GPU. A PATTERN is as in 'aiperf list'. Without --arch, each file is compiled for the architectures that it
-    declares, and for one each of Ampere, Hopper and Blackwell if it supports them.
+    Claims of a benchmark about its machine code are compared with the disassembly. Needs no GPU. A PATTERN is as in
+    'aiperf list'. Without --arch, each file is compiled for the architectures that it declares, and for one each of
+    Ampere, Hopper and Blackwell if it supports them.
 
-    Exit code 1: a kernel does not compile, or nothing was compiled. 2: an architecture is unknown.
+    Exit code 1: a kernel does not compile or is not as claimed, or nothing was compiled. 2: an architecture is unknown.
 
     \b
     Examples:
@@ -127,7 +128,8 @@ def _result(outcome: "Outcome") -> str:
         return f"{of_kernel}skipped: {outcome.reason}"
     if outcome.status == "failed":
         return f"{of_kernel}failed"
-    return "\n".join(["ok", *(f"{name}: {_used(needs)}" for name, needs in outcome.resources.items())])
+    held = [f"as claimed: {', '.join(dict.fromkeys(outcome.claims))}"] if outcome.claims else []
+    return "\n".join(["ok", *held, *(f"{name}: {_used(needs)}" for name, needs in outcome.resources.items())])
 
 
 def _used(needs: "Resources") -> str:

@@ -7,21 +7,31 @@ from importlib import import_module
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from attrs import evolve, field, frozen
 
+from aiperf_core.claims import SassClaim
 from aiperf_core.errors import AiperfError, SkipError, UsageError
 from aiperf_core.kernels.archs import arch_for, fits, parse_arch
 from aiperf_core.kernels.cuda import CudaSource
 from aiperf_core.kernels.host import HostSource
 from aiperf_core.kernels.nvrtc import known_archs
 from aiperf_core.kernels.resources import Resources, resources_of, spills_in
+from aiperf_core.kernels.sass import failures, opcodes_of
 from aiperf_core.kernels.triton import TritonAhead, TritonSource
 
 Source = CudaSource | HostSource | TritonSource
 
 # The default architectures: one each of Ampere, Hopper and Blackwell.
 USUAL_ARCHS = ("sm_80", "sm_90a", "sm_100a")
+
+
+@runtime_checkable
+class _HasClaims(Protocol):
+    """A benchmark, as far as its kernels are concerned."""
+
+    claims: list[SassClaim]
 
 
 @frozen
@@ -36,6 +46,7 @@ class Outcome:
     reason: why it is not ok.
     size_bytes: of the machine code.
     resources: of each kernel by name.
+    claims: the claims about its machine code that hold.
     """
 
     target: str
@@ -47,6 +58,7 @@ class Outcome:
     reason: str = ""
     size_bytes: int = 0
     resources: dict[str, Resources] = field(factory=dict)
+    claims: list[str] = field(factory=list)
 
 
 def sources_in(module_name: str) -> list[Source]:
@@ -96,12 +108,32 @@ def _of_module(module: tuple[str, str], archs: Sequence[str], keep: Path | None)
     except Exception as error:  # a benchmark may raise anything; the other targets are still worth checking
         reason = str(error) if isinstance(error, AiperfError) else f"{type(error).__name__}: {error}"
         return [Outcome(target, name, "module", "", status="failed", reason=f"could not be imported: {reason}")]
-    return [outcome for source in sources for outcome in _of_source(target, source, archs, keep)]
+    claims = claims_in(name)
+    outcomes = [outcome for source in sources for outcome in _of_source(target, source, archs, keep, claims)]
+    known = {symbol for outcome in outcomes for symbol in outcome.resources}
+    for claim in claims:
+        if known and not any(map(claim.is_about, known)):
+            reason = f"claims about kernel {claim.kernel!r}, and no file has it; there are {', '.join(sorted(known))}"
+            outcomes.append(Outcome(target, name, "claim", "", claim.kernel, "failed", reason))
+    return outcomes
 
 
-def _of_source(target: str, source: Source, archs: Sequence[str], keep: Path | None) -> Iterator[Outcome]:
+def claims_in(module_name: str) -> list[SassClaim]:
+    """The claims about machine code of the benchmark in a module."""
+    values = vars(import_module(module_name)).values()
+    return [
+        claim
+        for value in values
+        if isinstance(value, _HasClaims) and not isinstance(value, type)
+        for claim in value.claims
+    ]
+
+
+def _of_source(
+    target: str, source: Source, archs: Sequence[str], keep: Path | None, claims: Sequence[SassClaim]
+) -> Iterator[Outcome]:
     if isinstance(source, HostSource):
-        yield _compiled(Outcome(target, source.path.name, source.kind, "native"), source, None, None)
+        yield _compiled(Outcome(target, source.path.name, source.kind, "native"), source, None, None, ())
         return
     kernels: Sequence[TritonAhead | None] = source.ahead if isinstance(source, TritonSource) else (None,)
     usual = (arch_for(parse_arch(machine), source.archs) for machine in (*source.archs, *USUAL_ARCHS))
@@ -109,12 +141,14 @@ def _of_source(target: str, source: Source, archs: Sequence[str], keep: Path | N
         for ahead in kernels:
             outcome = Outcome(target, source.path.name, source.kind, arch, ahead.kernel if ahead else "")
             if fits(parse_arch(arch), source.archs):
-                yield _compiled(outcome, source, ahead, keep)
+                yield _compiled(outcome, source, ahead, keep, claims)
             else:
                 yield evolve(outcome, status="skipped", reason=f"needs {' or '.join(source.archs)}")
 
 
-def _compiled(outcome: Outcome, source: Source, ahead: TritonAhead | None, keep: Path | None) -> Outcome:
+def _compiled(
+    outcome: Outcome, source: Source, ahead: TritonAhead | None, keep: Path | None, claims: Sequence[SassClaim]
+) -> Outcome:
     try:
         if isinstance(source, HostSource):
             return evolve(outcome, size_bytes=len(source.compile()))
@@ -133,7 +167,28 @@ def _compiled(outcome: Outcome, source: Source, ahead: TritonAhead | None, keep:
         keep.mkdir(parents=True, exist_ok=True)
         parts = [outcome.target, Path(outcome.file).stem, outcome.kernel, outcome.arch]
         (keep / f"{'.'.join(part for part in parts if part)}.cubin").write_bytes(code)
-    return evolve(outcome, size_bytes=len(code), resources=used)
+    return _claimed(evolve(outcome, size_bytes=len(code), resources=used), code, claims)
+
+
+def _claimed(outcome: Outcome, code: bytes, claims: Sequence[SassClaim]) -> Outcome:
+    """An outcome with the claims about its kernels; failed where one does not hold, skipped where none can be read."""
+    about = [
+        claim
+        for claim in claims
+        if outcome.arch in (claim.archs or (outcome.arch,)) and any(map(claim.is_about, outcome.resources))
+    ]
+    if not about:
+        return outcome
+    try:
+        opcodes = opcodes_of(code)
+    except SkipError as error:
+        return evolve(outcome, status="skipped", reason=f"its machine code cannot be compared with claims: {error}")
+    wrong: list[str] = []
+    for claim in about:
+        wrong += failures(claim, {name: codes for name, codes in opcodes.items() if claim.is_about(name)})
+    if wrong:
+        return evolve(outcome, status="failed", reason="the machine code is not as claimed: " + "; ".join(wrong))
+    return evolve(outcome, claims=[claim.kernel for claim in about])
 
 
 def _of_triton(found: dict[str, Resources], shared_bytes: int) -> dict[str, Resources]:
