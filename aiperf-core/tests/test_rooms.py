@@ -29,6 +29,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "cost",
         "goal",
         "precision",
+        "prediction",
         "tolerance",
         "sweep",
         "targets",

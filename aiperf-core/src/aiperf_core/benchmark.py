@@ -40,6 +40,7 @@ from aiperf_core.contributed import as_names
 from aiperf_core.cost import WORK, Cost
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.goal import Goal, make_goal
+from aiperf_core.prediction import Prediction
 from aiperf_core.requirements import ACCEPTED, is_requirement
 from aiperf_core.targets import GOALS, WORLD_SIZE, is_device, is_name
 from aiperf_core.tolerance import TOLERANCES, Tolerance
@@ -89,6 +90,8 @@ class Implementation:
     lossy: Lossy | None = None
     adds: tuple[str, ...] = ()
     cost: Callable[..., Cost] | None = None
+    predict: str = ""
+    teaches: str = ""
 
     @property
     def where(self) -> str:
@@ -294,6 +297,8 @@ class Benchmark:
         adds: str | Iterable[str] = (),
         lossy: Lossy | None = None,
         cost: Callable[..., Cost] | None = None,
+        predict: str = "",
+        teaches: str = "",
     ) -> Callable[[Decorated], Decorated]:
         """Declare an implementation that should be better than the baseline.
 
@@ -304,9 +309,17 @@ class Benchmark:
         lossy: the error budget of a variant that changes the answer by design.
         cost: the least work of this variant, a function of the sizes as for `cost`, where it is not the workload's:
             launches that this form cannot do without, or the precision and the bytes of a lossy one.
+        predict: the gain that the author expects over `builds_on`, or over the baseline, at the sizes of the device's
+            preset, with the arithmetic behind it: `1.6 to 1.9x: 1.2 ms of copies beside 1.0 ms of products`.
+        teaches: of a step that gains nothing, the lesson of the loss.
         """
 
         def declare(code: Decorated) -> Decorated:
+            if predict:
+                try:
+                    Prediction.parse(predict)
+                except BenchmarkError as error:
+                    self._mistake(code, str(error))
             if not isinstance(why, str) or not why.strip():
                 self._mistake(code, "is a variant without a reason; say in why='...' what makes it faster")
             if lossy is not None and not (isinstance(lossy, Lossy) and lossy.budget >= 0):
@@ -331,6 +344,8 @@ class Benchmark:
                 lossy=lossy,
                 adds=names,
                 cost=cost,
+                predict=predict,
+                teaches=teaches,
             )
             return code
 

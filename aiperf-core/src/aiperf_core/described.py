@@ -22,6 +22,7 @@ class DescribedImplementation:
     where: file, line and name of its code.
     lossy: `metric` and `budget`.
     mechanisms: the mechanisms that a variant combines.
+    predict, teaches: as of `Benchmark.variant`.
     """
 
     name: str
@@ -34,6 +35,8 @@ class DescribedImplementation:
     builds_on: str | None = None
     lossy: dict[str, Any] | None = None
     mechanisms: list[str] = field(factory=list)
+    predict: str = ""
+    teaches: str = ""
 
 
 @frozen

@@ -26,6 +26,7 @@ def notes(*rows, **changes):
     return lines(notes_of(attrs.evolve(with_rows(*rows), **changes), PLAIN))
 
 
+GAIN = Estimate(1.25, 1.22, 1.28)
 STRIDED, COALESCED, WIDE, PREFETCHED, REMEMBERED, *_, MEMCPY = example.rows()
 
 
@@ -45,6 +46,29 @@ def test_a_reason_is_not_told_twice():
 def test_only_the_end_of_a_log_is_shown():
     row = attrs.evolve(REMEMBERED, findings=[], log=[f"line {index}" for index in range(9)])
     assert lines(reasons_of(with_rows(row), PLAIN))[1:] == [f"| line {index}" for index in range(4, 9)]
+
+
+def test_a_lost_step_tells_what_it_teaches():
+    lost = attrs.evolve(WIDE, teaches="warps hide it already", step_speedup=Estimate(0.9, 0.89, 0.91))
+    assert "teaches wide: warps hide it already" in notes(STRIDED, COALESCED, lost)
+    assert not any("teaches" in line for line in notes(STRIDED, COALESCED, attrs.evolve(lost, step_speedup=GAIN)))
+
+
+@pytest.mark.parametrize(
+    ("predict", "label", "outcome"),
+    [
+        ("1.2 to 1.3x: twice the bytes in flight", "prediction", "borne out"),
+        ("at least 1.25x: twice the bytes in flight", "prediction", "undecided"),
+        ("at least 2x: twice the bytes in flight", "warning", "refuted"),
+    ],
+)
+def test_a_prediction_stands_beside_what_was_measured(predict, label, outcome):
+    row = attrs.evolve(WIDE, predict=predict, step_speedup=GAIN)
+    result = with_rows(STRIDED, COALESCED, row)
+    expected, why = predict.split(": ")
+    at_default = attrs.evolve(result, problem=attrs.evolve(result.problem, size=result.device))
+    found = lines(notes_of(at_default, PLAIN))
+    assert f"{label} wide: predicted {expected} ({why}), measured 1.25x [1.22, 1.28]: {outcome}" in found
 
 
 def test_a_row_that_was_not_compared_says_why():

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from aiperf_core.harness.run.plan import Plan
     from aiperf_core.harness.run.planner import Planner
     from aiperf_core.targets import Selection
+    from aiperf_core.validity.lint import Outcome
 
 TIMEOUT_S = 300.0
 VERDICTS = ("problem", "note", "ok", "not applicable")
@@ -134,9 +135,22 @@ def _lint_target(planner: "Planner", selection: "Selection", device: str) -> Lin
         outcomes = _ask(planner, plan, "lint", listed=listed)
     except ChildError as error:
         return Linted(name, device, plan.size, plan.params, failed=f"{name!r} could not be linted: {error}")
+    outcomes += [asdict(one) for one in _stored(selection, plan, device)]
     chosen = [one for one in plan.described.on(device) if one.name in (selection.implementations or {one.name})]
     outcomes += [_try(planner, plan, one) for one in chosen]
     return Linted(name, device, plan.size, plan.params, outcomes=outcomes)
+
+
+def _stored(selection: "Selection", plan: "Plan", device: str) -> "Iterator[Outcome]":
+    """Test the target's claims against the figures that its package stores."""
+    from aiperf_core.stats import expectations
+    from aiperf_core.stats.claims import stored_outcomes
+
+    source = expectations.source_of(selection.target)
+    files = sorted((source.folder / expectations.FOLDER).glob("*.json")) if source else []
+    pages = [page for file in files if (page := expectations.read(file)) is not None]
+    for one in stored_outcomes(selection.target.name, plan.described, device, pages):
+        yield one.where_accepted(plan.described.accepted)
 
 
 def _try(planner: "Planner", plan: "Plan", implementation: "DescribedImplementation") -> dict[str, str]:

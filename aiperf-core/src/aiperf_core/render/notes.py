@@ -18,6 +18,7 @@ from aiperf_core.render.look import LABEL, VERDICT_STYLES, Look
 from aiperf_core.render.machine_notes import is_machine_wide
 from aiperf_core.results.models import DISBELIEVED, Overhead, Row, TargetResult, Verdict
 from aiperf_core.stats.best import best_gain
+from aiperf_core.stats.claims import NO_GAIN, predictions
 
 LOG_LINES = 5
 MANY_FAULTS = 1000  # page faults of a call; their time is then a part of a millisecond
@@ -78,6 +79,13 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
             shown = units.ratio_estimate(row.step_speedup)
             step = f"speedup of {words(row.name)} over {words(row.builds_on)}"
             yield "incremental", f"{step}: {shown.value} {shown.interval}"
+            if row.teaches and row.step_speedup.high <= NO_GAIN:
+                yield "teaches", f"{words(row.name)}: {words(row.teaches)}"
+    for predicted in predictions(result):
+        label = "warning" if predicted.outcome == "refuted" else "prediction"
+        gain, shown = predicted.prediction, units.ratio_estimate(predicted.measured)
+        expected = f"{words(predicted.row.name)}: predicted {gain} ({words(gain.why)})"
+        yield label, f"{expected}, measured {shown.value} {shown.interval}: {predicted.outcome}"
     for row in result.rows:
         if row.quality:
             value = "not a number" if row.quality.value is None else f"{row.quality.value:.3g}"

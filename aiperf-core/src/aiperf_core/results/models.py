@@ -241,6 +241,8 @@ class Observations:
     kind: of a baseline: `reasonable`, `naive` or `antipattern`.
     builds_on: the implementation to which this variant adds a mechanism.
     mechanisms: the mechanisms that a variant combines, as its author declared them.
+    predict: the gain that its author expects, in the form of `aiperf_core.prediction`.
+    teaches: of a step that gains nothing, the lesson of the loss.
     least_work: amounts of the cost that differ from the problem's, as an author declared them for this implementation.
     precision: of its arithmetic, where it differs from the problem's.
     beside: medians of figures other than times: `minor_faults` (pages that the kernel gave on first access),
@@ -268,6 +270,8 @@ class Observations:
     builds_on: str | None = field(default=None, kw_only=True)
     mechanisms: list[str] = field(factory=list, kw_only=True)
     requires: list[str] = field(factory=list, kw_only=True)
+    predict: str | None = field(default=None, kw_only=True)
+    teaches: str | None = field(default=None, kw_only=True)
     least_work: dict[str, float] = field(factory=dict, kw_only=True)
     precision: str | None = field(default=None, kw_only=True)
     prepare_s: float | None = field(default=None, kw_only=True)

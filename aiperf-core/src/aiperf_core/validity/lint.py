@@ -26,6 +26,11 @@ class Outcome:
     found: str = ""
     remedy: str = ""
 
+    def where_accepted(self, accepted: Mapping[str, str]) -> "Outcome":
+        """The outcome, or `ok` in place of a note that the author accepts with a reason."""
+        reason = accepted.get(self.test)
+        return self if self.verdict != "note" or reason is None else Outcome(self.test, found=reason)
+
 
 def outcome(test: str, wrong: Sequence[str], found: str, remedy: str, verdict: str = "problem") -> Outcome:
     """An outcome with this verdict where something is wrong."""

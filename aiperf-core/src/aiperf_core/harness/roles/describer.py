@@ -56,6 +56,8 @@ def describe(benchmark: Benchmark, module: str) -> Described:
                 builds_on=one.builds_on,
                 lossy=asdict(one.lossy) if one.lossy else None,
                 mechanisms=list(benchmark.mechanisms_of(one)),
+                predict=one.predict,
+                teaches=one.teaches,
             )
             for device in benchmark.devices
             for one in benchmark.implementations_on(device)

@@ -125,12 +125,8 @@ class Linter(Judge):
             outcomes += [*self._test_judge(), *self._test_cost()]
         docstring = sys.modules[target["module"]].__doc__ or ""
         outcomes += form(self._target.benchmark, self._target.device, docstring, listed)
-        return [asdict(self._accepted(one)) for one in outcomes]
-
-    def _accepted(self, one: Outcome) -> Outcome:
-        """The outcome, or `ok` in place of a note that the author accepts."""
-        reason = self._target.benchmark.accepted.get(one.test)
-        return one if one.verdict != "note" or reason is None else Outcome(one.test, found=reason)
+        accepted = self._target.benchmark.accepted
+        return [asdict(one.where_accepted(accepted)) for one in outcomes]
 
     def do_try(self, target: Message, device: Message, params: dict[str, float], implementation: str) -> str | None:
         """Run an implementation on several draws, renewed in place; what was wrong. Its exceptions pass through."""

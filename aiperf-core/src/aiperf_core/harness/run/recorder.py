@@ -101,6 +101,8 @@ class Recorder:
             builds_on=declared.builds_on,
             mechanisms=list(declared.mechanisms),
             requires=list(declared.requires),
+            predict=declared.predict or None,
+            teaches=declared.teaches or None,
         )
         return cls(facts, declared.lossy)
 

@@ -1,0 +1,105 @@
+"""What authors claim of gains, against what was measured: predictions, steps, and titles."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from attrs import frozen
+
+from aiperf_core import units
+from aiperf_core.described import Described, DescribedImplementation
+from aiperf_core.measurements import Estimate
+from aiperf_core.prediction import Prediction
+from aiperf_core.results.hardware import is_gpu
+from aiperf_core.results.models import Row, TargetResult
+from aiperf_core.stats.expectations import Expectation, Page
+from aiperf_core.validity.lint import Outcome, outcome
+
+# A gain whose whole interval lies below this is none.
+NO_GAIN = 1.01
+
+
+@frozen
+class Predicted:
+    """A prediction of a row, with the gain that was measured."""
+
+    row: Row
+    prediction: Prediction
+    measured: Estimate
+
+    @property
+    def outcome(self) -> str:
+        """As of `Prediction.outcome`."""
+        return self.prediction.outcome(self.measured)
+
+
+def predictions(result: TargetResult) -> Iterator[Predicted]:
+    """The predictions of rows with a gain. Predictions are about the preset of the device."""
+    if result.problem.size != result.device:
+        return
+    for row in result.rows:
+        measured = _gain(result, row)
+        if row.predict and measured is not None:
+            yield Predicted(row, Prediction.parse(row.predict), measured)
+
+
+def _gain(result: TargetResult, row: Row) -> Estimate | None:
+    """The gain over the step before, or over the baseline; of memory where that is the goal."""
+    if result.goal == "memory":
+        return None if row.memory_gain is None else Estimate(row.memory_gain, row.memory_gain, row.memory_gain)
+    return row.step_speedup if row.builds_on else row.speedup
+
+
+# --- against stored figures
+
+
+def stored_outcomes(target: str, described: Described, device: str, pages: Iterable[Page]) -> Iterator[Outcome]:
+    """Tests of a target's claims against the figures that its package stores for kinds of machines of a device."""
+    steps, refuted, titles = [], [], []
+    for page in pages:
+        if is_gpu(page.hardware) != (device == "cuda"):
+            continue
+        rows = _stored(target, described, device, page)
+        gains = {one.name: _stored_gain(one, rows, page) for one in described.on(device)}
+        for one in described.on(device):
+            gain = gains[one.name]
+            if gain is None:
+                continue
+            shown = f"{units.ratio_estimate(gain).value} {units.ratio_estimate(gain).interval} on {page.hardware}"
+            if one.builds_on and gain.high <= NO_GAIN and not one.teaches:
+                steps.append(f"{one.name} over {one.builds_on}: {shown}")
+            if one.predict and (said := Prediction.parse(one.predict)).outcome(gain) == "refuted":
+                refuted.append(f"{one.name}, {said}: {shown}")
+        best = max((row for row in rows.values() if row.metric == "speedup"), key=lambda row: row.low, default=None)
+        if best is not None and best.high <= NO_GAIN and device not in described.no_gain_on:
+            titles.append(f"{best.measured:.3g}x on {page.hardware}")
+    remedy = "Say in teaches='...' what the loss teaches, or mend the step."
+    yield outcome("claims.steps", steps, "steps without a gain in the stored figures: {}", remedy, "note")
+    remedy = "Correct predict='...' and the reason that it gives."
+    yield outcome("claims.predictions", refuted, "predictions that the stored figures refute: {}", remedy)
+    remedy = "Choose sizes at which the title shows, or say in no_gain_on why nothing gains here."
+    yield outcome("claims.title", titles, "the best variant gains nothing at the default sizes: {}", remedy)
+
+
+def _stored(target: str, described: Described, device: str, page: Page) -> dict[str, Expectation]:
+    """The stored rows of a target at the preset of the device, by implementation."""
+    sizes = described.presets.get(device)
+    named = {one.name for one in described.on(device)}
+    return {
+        name: row
+        for key, row in page.expected.items()
+        for name in [key.removeprefix(f"{target}:")]
+        if key != name and name in named and row.sizes == sizes
+    }
+
+
+def _stored_gain(one: DescribedImplementation, rows: Mapping[str, Expectation], page: Page) -> Estimate | None:
+    """The gain of a step, from the times of both in one run, or over the baseline."""
+    row = rows.get(one.name)
+    if row is None:
+        return None
+    if not one.builds_on:
+        return Estimate(row.measured, row.low, row.high)
+    below = rows.get(one.builds_on)
+    if below is None or below.run != row.run or below.time_s is None or row.time_s is None or row.metric != "speedup":
+        return None
+    before, after = below.time_s, row.time_s
+    return Estimate(before.value / after.value, before.low / after.high, before.high / after.low)
