@@ -85,15 +85,15 @@ END = " All fields: aiperf schema ci-suite"
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('metric = "memory"', 'metric = "speed"', 'suite.toml:11: gates[1].metric is "speed"; accepted: ' + ', '.join(STORED) + '.'),
-        ("floor = 0.02", 'floor = "2%"', 'suite.toml:12: gates[1].floor is "2%"; accepted: a number or null.'),
-        ("floor = 0.02", "floor = 2.0", "suite.toml:12: gates[1].floor is 2.0; accepted: 0 to 1."),
-        ("processors = 0.2", "processors = 20", "suite.toml:5: busy.processors is 20.0; accepted: 0 to 1."),
-        ('name = "nightly"', 'name = "../x"', 'suite.toml:1: name is "../x"; accepted: letters, digits, . _ and -.'),
+        ('metric = "memory"', 'metric = "speed"', 'suite.toml:11: gates[1].metric is "speed"; accepted: one of ' + ', '.join(map(repr, STORED)) + '.'),
+        ("floor = 0.02", 'floor = "2%"', 'suite.toml:12: gates[1].floor is "2%"; accepted: a number from 0 to 1 or null.'),
+        ("floor = 0.02", "floor = 2.0", "suite.toml:12: gates[1].floor is 2.0; accepted: a number from 0 to 1 or null."),
+        ("processors = 0.2", "processors = 20", "suite.toml:5: busy.processors is 20; accepted: a number from 0 to 1."),
+        ('name = "nightly"', 'name = "../x"', 'suite.toml:1: name is "../x"; accepted: a name of letters, digits, . _ and -.'),
         ('"tag:memory"', '"rm -rf /; true"', 'suite.toml:2: targets[1] is "rm -rf /; true"; accepted: targets and patterns, such as ch07.*.'),
-        ('["ch07.*", "tag:memory"]', "[]", "suite.toml:2: targets is an empty list; accepted: at least 1 item."),
-        ("processors = 0.2", "procesors = 0.2", "suite.toml:5: busy is the unknown field 'procesors'; accepted: only the fields of a Busy."),
-        ('name = "nightly"', 'name = "n"\ntier = "fast"', 'suite.toml:2: tier is "fast"; accepted: quick, standard, audit.'),
+        ('["ch07.*", "tag:memory"]', "[]", "suite.toml:2: targets is a list of 0; accepted: a list of at least 1."),
+        ("processors = 0.2", "procesors = 0.2", "suite.toml:5: busy.procesors is an unknown field; accepted: only the fields of a Busy, such as 'processors'."),
+        ('name = "nightly"', 'name = "n"\ntier = "fast"', 'suite.toml:2: tier is "fast"; accepted: one of \'quick\', \'standard\', \'audit\'.'),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_its_line(tmp_path, old, new, message):
@@ -112,13 +112,13 @@ def test_shell_commands_are_refused(tmp_path):
 
 def test_an_unknown_field_names_the_nearest(tmp_path):
     assert refused(tmp_path, f"repeat = 3\n{TEXT}") == (
-        "suite.toml:1: repeat is an unknown field; accepted: the fields of a suite. Did you mean 'repeats'." + END
+        "suite.toml:1: repeat is an unknown field; accepted: only the fields of a Suite, such as 'repeats'." + END
     )
 
 
 def test_a_mistake_in_json_is_told_with_its_line(tmp_path):
     text = '{\n "name": "n",\n "targets": ["a.b"],\n "gates": [\n  {"metric": "time"},\n  {"metric": "time",\n   "confirm": 9}\n ]\n}\n'
-    assert refused(tmp_path, text, "suite.json") == "suite.json:7: gates[1].confirm is 9; accepted: 1 to 3." + END
+    assert refused(tmp_path, text, "suite.json") == "suite.json:7: gates[1].confirm is 9; accepted: an integer from 1 to 3." + END
 
 
 @pytest.mark.parametrize(

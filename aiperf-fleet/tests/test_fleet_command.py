@@ -153,9 +153,9 @@ def test_the_longest_task_comes_first(called, targets, stub):
 @pytest.mark.parametrize(
     ("suite", "message"),
     [
-        ('machines = "some"', 'machines is "some"; accepted: any, each.'),
-        ("attempts = 0", "attempts is 0; accepted: 1 to 10."),
-        ('classes = ["a,b"]', 'classes[0] is "a,b"; accepted: letters, digits, _ and -.'),
+        ('machines = "some"', "machines is \"some\"; accepted: one of 'any', 'each'."),
+        ("attempts = 0", "attempts is 0; accepted: an integer from 1 to 10."),
+        ('classes = ["a,b"]', 'classes[0] is "a,b"; accepted: a name of letters, digits, _ and -.'),
         ('kinds = { cpu = "x" }', "kinds is \"cpu\"; accepted: a class of 'classes' other than any."),
         ('exec = "ls"', "exec is a command; accepted: targets only; a suite runs no command."),
     ],

@@ -7,22 +7,29 @@ Schema both use. A suite names no shell commands.
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from attrs import field, fields, frozen
+from attrs import field, frozen
 
 from aiperf_core.devices.fitness import Busy
 from aiperf_core.errors import UsageError
 from aiperf_core.names import cause, words
-from aiperf_core.results import jsontext, schema, structure
+from aiperf_core.results import schema, structure
 from aiperf_core.results.jsontext import JsonError
 from aiperf_core.results.text_places import line_of
-from aiperf_core.targets import nearest
 
-WORD = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-PATTERN = r"^[A-Za-z0-9_.:*?@=\[\]!-]+$"
+# `$comment` is the noun of a pattern in messages.
+WORD = {"pattern": r"^[A-Za-z0-9][A-Za-z0-9._-]*$", "$comment": "a name of letters, digits, . _ and -"}
+PATTERNS = {
+    "items": {
+        "type": "string",
+        "pattern": r"^[A-Za-z0-9_.:*?@=\[\]!-]+$",
+        "$comment": "targets and patterns, such as ch07.*",
+    }
+}
 # What a type does not say, by record and field. A package adds the rules of its own fields.
 Rules = Mapping[tuple[type, str], dict[str, Any]]
 # Fields that other tools give a shell to.
@@ -73,9 +80,9 @@ class Suite:
 
 
 RULES: Rules = {
-    (Suite, "name"): {"pattern": WORD},
-    (Suite, "targets"): {"minItems": 1, "items": {"type": "string", "pattern": PATTERN}},
-    (Suite, "exclude"): {"items": {"type": "string", "pattern": PATTERN}},
+    (Suite, "name"): WORD,
+    (Suite, "targets"): {"minItems": 1, **PATTERNS},
+    (Suite, "exclude"): PATTERNS,
     (Suite, "tier"): {"enum": schema.TIERS},
     (Suite, "policy"): {"enum": schema.POLICIES},
     (Suite, "budget_s"): {"minimum": 0.001, "maximum": 1e6},
@@ -127,7 +134,7 @@ class SuiteFormat(Generic[Kind]):
             raise UsageError(f"{_at(path, error.lineno)}: {error.msg}.") from error
         except JsonError as error:
             toml = kind == ".toml"
-            line = line_of(text, _unknown(error), toml=toml) or line_of(text, error.place, toml=toml)
+            line = line_of(text, error.place, toml=toml)
             raise UsageError(
                 f"{_at(path, line)}: {words(error.place)} is {words(error.found)}; accepted: {words(error.expected)}. "
                 f"All fields: {self.schema}"
@@ -136,22 +143,22 @@ class SuiteFormat(Generic[Kind]):
     def of(self, document: Any) -> Kind:
         """A suite from its fields. Raises JsonError with the first place that does not fit."""
         self._refuse(document)
-        suite: Kind = structure.structure(document, self.record, structure.PARTIAL)
-        self._hold(suite, ())
+        suite: Kind = structure.structure(document, self.record, structure.PARTIAL, self._schemas)
         self.check(suite)
         return suite
 
     def json_schema(self) -> dict[str, Any]:
         """The JSON Schema of a suite."""
-        return schema.Schemas(self._every(), {}, partial=True).document(self.record, self.id)
+        return self._schemas.document(self.record, self.id)
 
-    def _every(self) -> Rules:
+    @cached_property
+    def _schemas(self) -> schema.Schemas:
         """All rules. Those of `Suite` are also of the record that is derived from it."""
         inherited = {(self.record, name): rule for (record, name), rule in RULES.items() if record is Suite}
-        return {**RULES, **inherited, **self.rules}
+        return schema.Schemas({**RULES, **inherited, **self.rules}, {}, partial=True)
 
     def _refuse(self, document: Any, place: str = "") -> None:
-        """Refuse shell commands by name. The message of an unknown field would not say why."""
+        """Refuse shell commands by name: the message of an unknown field would not give the reason."""
         if isinstance(document, dict):
             for name, value in document.items():
                 here = f"{place}.{name}" if place else str(name)
@@ -159,25 +166,9 @@ class SuiteFormat(Generic[Kind]):
                     but = f" but that of '{self.runs[0]}'" if self.runs else ""
                     raise JsonError(here, "a command", f"targets only; a suite runs no command{but}")
                 self._refuse(value, here)
-            known = [one.name for one in fields(self.record)]
-            unknown = next((name for name in document if name not in known), None) if not place else None
-            if unknown:
-                near = nearest(str(unknown), known)
-                raise JsonError(str(unknown), "an unknown field", f"the fields of a suite.{near}".rstrip(".? "))
         elif isinstance(document, list):
             for number, value in enumerate(document):
                 self._refuse(value, f"{place}[{number}]")
-
-    def _hold(self, record: Any, place: tuple[str | int, ...]) -> None:
-        """Check the values of a record by the rules. Raises JsonError with the place."""
-        rules = self._every()
-        for one in fields(type(record)):
-            value, here = getattr(record, one.name), (*place, one.name)
-            for said, at, rule in _each(value, rules.get((type(record), one.name), {}), here):
-                _check(said, rule, jsontext.place_name(at))
-            for number, inner in enumerate(value if isinstance(value, list) else [value]):
-                if hasattr(inner, "__attrs_attrs__"):
-                    self._hold(inner, (*here, number) if isinstance(value, list) else here)
 
 
 def _exact(value: float) -> str:
@@ -192,39 +183,3 @@ def _at(path: Path, line: int | None) -> str:
 def _toml_line(message: str) -> int | None:
     found = re.search(r"line (\d+)", message)
     return int(found[1]) if found else None
-
-
-def _unknown(error: JsonError) -> str:
-    """The place of an unknown field, which the error has in its text."""
-    found = re.search(r"'(\w+)'", error.found)
-    if not found:
-        return ""
-    return found[1] if error.place == "the top level" else f"{error.place}.{found[1]}"
-
-
-def _each(value: Any, rule: dict[str, Any], place: tuple[str | int, ...]) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
-    """The value and its items, each with its place and its rule."""
-    yield value, place, rule
-    if "items" in rule:
-        yield from ((one, (*place, number), rule["items"]) for number, one in enumerate(value))
-
-
-def _check(value: Any, rule: dict[str, Any], place: str) -> None:
-    shown = json.dumps(value, default=str)
-    if "enum" in rule and value not in rule["enum"]:
-        raise JsonError(place, shown, ", ".join(str(one) for one in rule["enum"] if one is not None))
-    if value is None:
-        return
-    if "pattern" in rule and not re.fullmatch(rule["pattern"][1:-1], value):
-        raise JsonError(place, shown, _characters(rule["pattern"]))
-    low, high = rule.get("minimum", float("-inf")), rule.get("maximum", float("inf"))
-    if not low <= (value if isinstance(value, int | float) else low) <= high:
-        raise JsonError(place, shown, f"{low:g} to {high:g}" if "maximum" in rule else f"at least {low:g}")
-    if "minItems" in rule and len(value) < rule["minItems"]:
-        raise JsonError(place, "an empty list", f"at least {rule['minItems']} item")
-
-
-def _characters(pattern: str) -> str:
-    if pattern == PATTERN:
-        return "targets and patterns, such as ch07.*"
-    return "letters, digits, . _ and -" if "." in pattern else "letters, digits, _ and -"

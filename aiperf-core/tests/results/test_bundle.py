@@ -460,8 +460,8 @@ def test_a_wrong_type(bundle):
 def test_a_field_too_many(bundle):
     file = edited(bundle, lambda document: document["rows"][0].update(speed=1))
     assert message_of(bundle.target, "ch07.memory_access") == (
-        f"'{file}' is not a target file of format 5: at rows[0]: found the unknown field 'speed'; "
-        f"expected only the fields of a Row. {RESTORE}"
+        f"'{file}' is not a target file of format 5: at rows[0].speed: found an unknown field; "
+        f"expected only the fields of a Row, such as 'speedup'. {RESTORE}"
     )
 
 

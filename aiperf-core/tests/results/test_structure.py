@@ -62,7 +62,7 @@ def test_the_example_is_valid():
         (["rows", 1, "time_s", "value"], True, "at rows[1].time_s.value: found true; expected a number above 0"),
         (["rows", 1, "time_s", "low"], DROP, "at rows[1].time_s: found no field 'low'; expected every field of an Estimate"),
         (["rows", 1, "time_s"], [1, 2], "at rows[1].time_s: found a list of 2; expected an Estimate or null"),
-        (["rows", 1, "time_s", "unit"], "ms", "at rows[1].time_s: found the unknown field 'unit'; expected only the fields of an Estimate"),
+        (["rows", 1, "time_s", "unit"], "ms", "at rows[1].time_s.unit: found an unknown field; expected only the fields of an Estimate"),
         (["rows", 1, "verdict"], "GREAT", "at rows[1].verdict: found \"GREAT\"; expected one of 'FASTER', 'SLOWER', 'SMALLER', 'LARGER', 'SAME', 'INCONCLUSIVE', 'MEASURED', 'INVALID', 'UNTRUSTED', 'FAILED', 'SKIPPED'"),
         (["rows", 0, "kind"], "bad", "at rows[0].kind: found \"bad\"; expected one of 'reasonable', 'naive', 'antipattern', null"),
         (["rows", 0, "role"], "judge", "at rows[0].role: found \"judge\"; expected one of 'baseline', 'variant', 'yardstick', 'control'"),
@@ -87,7 +87,7 @@ def test_the_example_is_valid():
         (["complete"], "yes", 'at complete: found "yes"; expected true or false'),
         (["summary"], "x" * 70, None),
         (["summary"], ["x"], "at summary: found a list of 1; expected a string"),
-        (["extra"], 1, "at the top level: found the unknown field 'extra'; expected only the fields of a TargetResult"),
+        (["extra"], 1, "at extra: found an unknown field; expected only the fields of a TargetResult, such as 'executor'"),
     ],
 )  # fmt: skip
 def test_messages_about_a_target(place, value, message):
@@ -230,7 +230,7 @@ def test_a_partial_document_gets_defaults():
     ("found", "message"),
     [
         ({}, "at the top level: found no field 'targets'; expected every required field of a RunRequest"),
-        ({"targets": [], "tiers": 1}, "at the top level: found the unknown field 'tiers'; expected only the fields of a RunRequest"),
+        ({"targets": [], "tiers": 1}, "at tiers: found an unknown field; expected only the fields of a RunRequest, such as 'tier'"),
         ({"targets": [{}]}, "at targets[0]: found no field 'target'; expected every required field of a RequestedTarget"),
         ({"targets": [], "tier": "fast"}, "at tier: found \"fast\"; expected one of 'quick', 'standard', 'audit'"),
     ],

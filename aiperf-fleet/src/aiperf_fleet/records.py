@@ -15,7 +15,7 @@ from aiperf_fleet.suite import Suite
 FILE = "fleet.json"
 FORMAT = 1
 # Names files and folders of the fleet, whose file may come from elsewhere.
-_PLAIN_NAME = {"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", "examples": ["0001-ch07.memory_access"]}
+_PLAIN_NAME = {"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", "$comment": "a name such as '0001-ch07.memory_access'"}
 _SEPARATORS = str.maketrans("T", "-", ":-")
 
 

@@ -13,7 +13,11 @@ from aiperf_core.suite import SuiteFormat
 
 ANY = "any"
 # A class in the words of an engine.
-_CLASS = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
+_CLASS = {
+    "type": "string",
+    "pattern": r"^[A-Za-z0-9][A-Za-z0-9_-]*$",
+    "$comment": "a name of letters, digits, _ and -",
+}
 
 
 @frozen
@@ -53,7 +57,7 @@ FORMAT = SuiteFormat(
     Suite,
     "urn:aiperf:schema:fleet-suite:1",
     {
-        (Suite, "classes"): {"minItems": 1, "items": {"type": "string", "pattern": _CLASS}},
+        (Suite, "classes"): {"minItems": 1, "items": _CLASS},
         (Suite, "machines"): {"enum": ["any", "each"]},
         (Suite, "repeats"): {"minimum": 1, "maximum": 1000},
         (Suite, "time_limit_s"): {"minimum": 0.001, "maximum": 1e6},

@@ -38,6 +38,8 @@ SCALARS: dict[type, dict[str, Any]] = {
 TIERS, POLICIES = list(run_options.TIERS), list(run_options.POLICIES)
 # What an issue does to a row under a policy.
 EFFECTS = ["invalid", "warning", "ignored"]
+# `$comment` is the noun of a pattern in messages.
+ISSUE = {"pattern": r"^[a-z0-9_]+(\.[a-z0-9_]+)+$", "$comment": "an id such as 'output.wrong_values'"}
 
 # On disk these stand in place of a field, or beside the fields: samples have a file of their own.
 ON_DISK: dict[type, dict[str, Any]] = {
@@ -60,9 +62,9 @@ ADDED: dict[type, frozenset[str]] = {
 CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (measurements.Estimate, "value"): {"exclusiveMinimum": 0},
     (measurements.Estimate, "high"): {"exclusiveMinimum": 0},
-    (models.Finding, "issue"): {"pattern": r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"},
+    (models.Finding, "issue"): ISSUE,
     (models.Finding, "severity"): {"enum": ["invalid", "warning"]},
-    (models.Sighting, "issue"): {"pattern": r"^[a-z0-9_]+(\.[a-z0-9_]+)+$"},
+    (models.Sighting, "issue"): ISSUE,
     (models.Sighting, "effects"): {
         "properties": {name: {"enum": EFFECTS} for name in POLICIES},
         "required": POLICIES,
@@ -72,7 +74,7 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Row, "samples"): {"minimum": 0},
     (models.Column, "dtype"): {"enum": ["bool", "uint8", "uint16", "uint32", "int32", "int64", "float32", "float64"]},
     (models.Column, "unit"): {"enum": ["s", "ms", "ns", None]},
-    (models.SampleFile, "sha256"): {"pattern": "^[0-9a-f]{64}$"},
+    (models.SampleFile, "sha256"): {"pattern": "^[0-9a-f]{64}$", "$comment": "a SHA-256"},
     (measurements.Energy, "method"): {"enum": ["energy counter"]},
     (measurements.Work, "kind"): {"enum": ["kernel", "copy", "fill"]},
     (models.TargetResult, "tier"): {"enum": TIERS},
@@ -146,7 +148,7 @@ def hints_of(record: type, *, on_disk: bool = True) -> dict[str, Any]:
     return {one.name: hints[one.name] for one in attrs.fields(record)} | (ON_DISK.get(record, {}) if on_disk else {})
 
 
-@frozen
+@frozen(eq=False)
 class Schemas:
     """Makes schemas of records, also of other packages. Records that a schema refers to are added to `definitions`.
 
@@ -162,6 +164,7 @@ class Schemas:
 
     def document(self, record: type, identifier: str) -> dict[str, Any]:
         """The schema of a document with this record at its root."""
+        self.definitions.clear()
         root = self._record(record)
         definitions = {name: self.definitions[name] for name in sorted(self.definitions)}
         return {"$schema": DIALECT, "$id": identifier, **root, "$defs": definitions}
@@ -227,6 +230,9 @@ class Schemas:
             else:
                 self.definitions[name] = self._record(hint)
         return name
+
+
+SCHEMAS = Schemas()
 
 
 def described(record: type) -> tuple[str, dict[str, str]]:

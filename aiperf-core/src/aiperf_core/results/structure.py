@@ -8,6 +8,7 @@ described.
 
 import functools
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -48,10 +49,15 @@ class _Misfit(Exception):
         self.found, self.expected, self.place = found, expected, list(place)
 
 
-def structure(document: Any, record: type[Record], form: str = WHOLE) -> Record:
-    """Make a record of a document. Raises JsonError with the place of the first value that does not fit."""
+def structure(
+    document: Any, record: type[Record], form: str = WHOLE, schemas: schema.Schemas = schema.SCHEMAS
+) -> Record:
+    """Make a record of a document. Raises JsonError with the place of the first value that does not fit.
+
+    schemas: the rules that the types do not express.
+    """
     try:
-        return cast(Record, _of_record(cast(type, record), form)(document))
+        return cast(Record, _of_record(cast(type, record), form, schemas)(document))
     except _Misfit as error:
         raise JsonError(place_name(error.place[::-1]), error.found, error.expected) from None
 
@@ -80,10 +86,9 @@ def _field_names(record: type[attrs.AttrsInstance]) -> list[str]:
 
 
 @functools.cache
-def _of_record(record: type, form: str) -> Reader:
+def _of_record(record: type, form: str, schemas: schema.Schemas) -> Reader:
     hints = schema.hints_of(record, on_disk=form == ON_DISK)
-    schemas = schema.Schemas()
-    readers = {name: _reader(hint, schemas.of_field(record, name, hint), form) for name, hint in hints.items()}
+    readers = {name: _reader(hint, schemas.of_field(record, name, hint), form, schemas) for name, hint in hints.items()}
     # A field that is another on disk, or is not in the record, is checked and left out.
     checked_only = schema.ON_DISK.get(record, {}).keys() if form == ON_DISK else ()
     kept = [(name, reader) for name, reader in readers.items() if name not in checked_only]
@@ -118,14 +123,21 @@ def _check_fields(record: type, value: dict[str, Any], expected: Any, form: str)
     noun, partial = _article(record.__name__), form == PARTIAL
     unknown = next((name for name in value if name not in expected), None)
     if unknown is not None and form != LARGER:
-        raise _Misfit(f"the unknown field '{unknown}'", f"only the fields of {noun}")
+        from difflib import get_close_matches
+
+        near = get_close_matches(unknown, expected, n=1)
+        such = f", such as '{near[0]}'" if near else ""
+        raise _Misfit("an unknown field", f"only the fields of {noun}{such}", unknown)
     required = {column.name for column in attrs.fields(record) if column.default is attrs.NOTHING}
     needed = required if partial else expected - schema.ADDED.get(record, frozenset())
     if missing := next((name for name in expected if name not in value and name in needed), None):
         raise _Misfit(f"no field '{missing}'", f"every {'required ' if partial else ''}field of {noun}")
 
 
-def _reader(hint: Any, rule: dict[str, Any], form: str) -> Reader:
+def _reader(hint: Any, rule: dict[str, Any], form: str, schemas: schema.Schemas) -> Reader:
+    def reader(hint: Any, rule: dict[str, Any]) -> Reader:
+        return _reader(hint, rule, form, schemas)
+
     if hint is Any:
         return _encodable
     origin, arguments = get_origin(hint), get_args(hint)
@@ -135,21 +147,21 @@ def _reader(hint: Any, rule: dict[str, Any], form: str) -> Reader:
             return _scalar(inner, rule)
         kind = list if get_origin(inner) in (list, tuple) else dict
         noun = _article(inner.__name__) if kind is dict else NOUNS["array"]
-        return _nullable(_reader(inner, rule, form), kind, noun)
+        return _nullable(reader(inner, rule), kind, noun)
     if hint in TYPES:
         return _scalar(hint, rule)
     if origin is list:
-        return _list(_reader(arguments[0], rule["items"], form), rule.get("maxItems"))
+        return _list(reader(arguments[0], rule["items"]), rule)
     if origin is tuple:
-        items = _list(_reader(arguments[0], rule["items"], form))
+        items = _list(reader(arguments[0], rule["items"]), rule)
         return lambda value: tuple(items(value))
     if origin is dict:
         values = rule["additionalProperties"]
-        return _dict(_reader(arguments[1], values if isinstance(values, dict) else {}, form))
+        return _dict(reader(arguments[1], values if isinstance(values, dict) else {}))
     if issubclass(hint, Enum):
         return _enum(hint, rule)
     # A record may hold one of its own kind, whose reader is not made yet.
-    return lambda value: _of_record(hint, form)(value)
+    return lambda value: _of_record(hint, form, schemas)(value)
 
 
 def _nullable(read: Reader, kind: type, noun: str) -> Reader:
@@ -163,12 +175,15 @@ def _nullable(read: Reader, kind: type, noun: str) -> Reader:
     return nullable
 
 
-def _list(read: Reader, most: int | None = None) -> Reader:
+def _list(read: Reader, rule: dict[str, Any]) -> Reader:
+    least, most = rule.get("minItems", 0), rule.get("maxItems", sys.maxsize)
+
     def items(value: Any) -> Any:
         if type(value) is not list:
             raise _Misfit(_shown(value), NOUNS["array"])
-        if most is not None and len(value) > most:
-            raise _Misfit(_shown(value), f"{NOUNS['array']} of at most {most}")
+        if not least <= len(value) <= most:
+            bound = f"at least {least}" if len(value) < least else f"at most {most}"
+            raise _Misfit(_shown(value), f"{NOUNS['array']} of {bound}")
         found: list[Any] = []
         try:
             for item in value:
@@ -251,8 +266,8 @@ def _fits(rule: dict[str, Any]) -> Callable[[Any], bool] | None:
         above, most = rule["exclusiveMinimum"], rule.get("maximum", schema.LARGEST)
         return lambda value: bool(above < value <= most)
     if "minimum" in rule:
-        low, high = rule["minimum"], rule.get("maximum")
-        return (lambda value: bool(low <= value <= high)) if high else lambda value: bool(value >= low)
+        low, high = rule["minimum"], rule.get("maximum", math.inf)
+        return lambda value: bool(low <= value <= high)
     return None
 
 
@@ -344,7 +359,7 @@ def _article(record: str) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, dict | list):
         return f"{NOUNS['object' if isinstance(value, dict) else 'array']} of {len(value)}"
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False, default=str)  # a suite in TOML may have dates
     return text if len(text) <= 60 else f"{text[:50]}... ({len(text)} characters)"
 
 
@@ -357,17 +372,17 @@ def _wanted(rule: dict[str, Any]) -> str:
         return json.dumps(rule["const"])
     if "enum" in rule:
         return _one_of(rule["enum"])
-    if "examples" in rule:
-        return f"a name such as '{rule['examples'][0]}'"
     if "pattern" in rule:
-        return "a SHA-256" if "{64}" in rule["pattern"] else "an id such as 'output.wrong_values'"
+        return str(rule["$comment"])
     if "minLength" in rule:
         return "a string that is not empty"
     bounds = ""
     if "exclusiveMinimum" in rule:
         bounds = f" above {rule['exclusiveMinimum']}"
     elif rule.get("minimum", -schema.LARGEST) > -schema.LARGEST:
-        bounds = f" from {rule['minimum']}"
+        bounds = f" from {rule['minimum']:g}"
+    if rule.get("maximum", schema.LARGEST) < schema.LARGEST:
+        bounds += f" to {rule['maximum']:g}"
     return " or ".join(
         NOUNS[name] + (bounds if name in ("number", "integer") else "") for name in schema.types_of(rule)
     )
