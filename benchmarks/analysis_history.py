@@ -29,10 +29,10 @@ from attrs import asdict, frozen
 
 from aiperf_analysis.history.changes import course
 from aiperf_analysis.history.newest import newest
-from aiperf_analysis.history.noise import Floats
 from aiperf_core import atomic
 from aiperf_core.results import jsontext
 from aiperf_core.stats.distributions import share_interval
+from aiperf_core.stats.draws import Floats
 
 SD = 0.005
 WITHIN = 1e-6  # variance within a run: 0.1 % of standard error

@@ -118,7 +118,10 @@ def test_an_unknown_field_names_the_nearest(tmp_path):
 
 def test_a_mistake_in_json_is_told_with_its_line(tmp_path):
     text = '{\n "name": "n",\n "targets": ["a.b"],\n "gates": [\n  {"metric": "time"},\n  {"metric": "time",\n   "confirm": 9}\n ]\n}\n'
-    assert refused(tmp_path, text, "suite.json") == "suite.json:7: gates[1].confirm is 9; accepted: an integer from 1 to 3." + END
+    assert (
+        refused(tmp_path, text, "suite.json")
+        == "suite.json:7: gates[1].confirm is 9; accepted: an integer from 1 to 3." + END
+    )
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "document_kind",
         "suite",
     ),
+    "statistics": ("stats/distributions", "stats/draws", "stats/mann_whitney"),
     "validity": ("validity/*", "validity/checks/*", "validity/registry/*"),
     "stats": ("stats/*",),
     "report": ("report/*",),

@@ -7,16 +7,13 @@ independently, from log-normal distributions with the width of their intervals.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from aiperf_analysis.selection import Entry
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.metrics import half_width
 from aiperf_core.stats.distributions import NORMAL
-from aiperf_core.stats.draws import DRAWS, ends
+from aiperf_core.stats.draws import DRAWS, Floats, ends, log_draws
 from aiperf_core.stats.intervals import joint_medians
-
-Floats = NDArray[np.float64]
 
 SHARED = "rows of one target of one bundle share the draws of the bootstrap; rows of different bundles are independent"
 
@@ -54,7 +51,7 @@ def _shared(entries: Sequence[Entry], draws: int, seed: int) -> Floats | None:
 
 def lognormal(estimate: Estimate, rng: np.random.Generator, draws: int) -> Floats:
     """Draws of a figure whose 95 % interval is that of a repeated run."""
-    found: Floats = estimate.value * np.exp(half_width(estimate) / NORMAL * rng.standard_normal(draws))
+    found: Floats = np.exp(log_draws([estimate.value], [half_width(estimate) / NORMAL], rng, draws)[:, 0])
     return found
 
 

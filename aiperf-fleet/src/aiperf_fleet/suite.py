@@ -13,11 +13,7 @@ from aiperf_core.suite import SuiteFormat
 
 ANY = "any"
 # A class in the words of an engine.
-_CLASS = {
-    "type": "string",
-    "pattern": r"^[A-Za-z0-9][A-Za-z0-9_-]*$",
-    "$comment": "a name of letters, digits, _ and -",
-}
+_CLASS = {"type": "string", "pattern": r"^[A-Za-z0-9][A-Za-z0-9_-]*$", "$comment": "a name of letters, digits, _ and -"}
 
 
 @frozen

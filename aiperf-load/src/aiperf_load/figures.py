@@ -10,8 +10,9 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
+from aiperf_core.stats.draws import Floats
 from aiperf_load import intervals
-from aiperf_load.intervals import Figure, Floats
+from aiperf_load.intervals import Figure
 from aiperf_load.outcomes import UNFINISHED, Flag, Kind, Outcomes
 from aiperf_load.records import Point, Slice
 from aiperf_load.spec import LIMITS, Limits, LoadSpec

@@ -15,8 +15,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from aiperf_core.stats.distributions import ENDS, NORMAL, share_interval
-
-Floats = NDArray[np.float64]
+from aiperf_core.stats.draws import Floats
 
 # With six decimals, as stored loads have it: their rechecks compare more digits than that.
 ROUNDED_NORMAL = round(NORMAL, 6)

@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 
 from aiperf_core.errors import UsageError
-from aiperf_core.stats.draws import ends
+from aiperf_core.stats.draws import ends, log_draws
 from aiperf_load.intervals import ROUNDED_NORMAL, Figure
 from aiperf_load.outcomes import Kind
 from aiperf_load.records import Knee, Point
@@ -124,7 +124,7 @@ def _bend(points: Sequence[Point]) -> Figure:
     rng = np.random.default_rng(6)
     # Log-normal, so that 95 % of the draws lie within the interval of each point.
     spread = np.log(high / low) / (2 * ROUNDED_NORMAL)
-    draws = np.exp(np.log(y) + rng.standard_normal((DRAWS, len(y))) * spread)
+    draws = np.exp(log_draws(y, spread, rng, DRAWS))
     bends = rates[[_farthest(x, one) for one in draws]]
     low, high = ends(bends, "nearest")
     return Figure(value=float(rates[_farthest(x, y)]), low=float(low), high=float(high))

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from attrs import field, frozen
 
 from aiperf_analysis.models.curve import Curve
-from aiperf_analysis.models.draws import Floats, sample_draws
+from aiperf_analysis.models.draws import sample_draws
 from aiperf_analysis.selection import Entry, Selection
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
 from aiperf_core.results.hardware import is_gpu
 from aiperf_core.results.models import TargetResult
+from aiperf_core.stats.draws import Floats
 from aiperf_core.sweep import base_name
 from aiperf_core.targets import WORLD_SIZE, nearest
 from aiperf_core.units import parameter

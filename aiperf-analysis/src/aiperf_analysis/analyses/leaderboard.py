@@ -8,7 +8,6 @@ import numpy as np
 from attrs import asdict, frozen
 
 from aiperf_analysis import joint
-from aiperf_analysis.joint import Floats
 from aiperf_analysis.options import option
 from aiperf_analysis.selection import Entry, Selection
 from aiperf_core import units
@@ -28,7 +27,7 @@ from aiperf_core.report.result import (
 )
 from aiperf_core.results.models import Verdict
 from aiperf_core.results.signing import SignatureError, verify
-from aiperf_core.stats.draws import DRAWS
+from aiperf_core.stats.draws import DRAWS, Floats
 from aiperf_core.stats.expectations import module_hash
 from aiperf_core.stats.recheck import recheck
 

@@ -9,7 +9,6 @@ import numpy as np
 from attrs import asdict, frozen
 
 from aiperf_analysis import joint
-from aiperf_analysis.joint import Floats
 from aiperf_analysis.options import option
 from aiperf_analysis.selection import Entry, Selection, required
 from aiperf_analysis.sizes import size_of
@@ -31,7 +30,7 @@ from aiperf_core.report.result import (
     counted,
     figure,
 )
-from aiperf_core.stats.draws import DRAWS
+from aiperf_core.stats.draws import DRAWS, Floats
 
 FRONT, DOMINATED, UNDECIDED = "FRONT", "DOMINATED", "UNDECIDED"
 SURE = 0.95

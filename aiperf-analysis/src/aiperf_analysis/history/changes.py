@@ -17,9 +17,10 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from aiperf_analysis.history.noise import Floats, alikeness, finite_exp, long_run, variances
+from aiperf_analysis.history.noise import alikeness, finite_exp, long_run, variances
 from aiperf_core.measurements import Estimate
 from aiperf_core.stats.distributions import t_quantile
+from aiperf_core.stats.draws import Floats
 
 ALPHA = 0.01
 PERMUTATIONS = 999

@@ -7,11 +7,12 @@ import numpy as np
 from attrs import frozen
 
 from aiperf_analysis.history.changes import Course, Segment, course
-from aiperf_analysis.history.noise import Floats, finite_exp, long_run
+from aiperf_analysis.history.noise import finite_exp, long_run
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.metrics import Better
 from aiperf_core.stats.distributions import t_quantile
+from aiperf_core.stats.draws import Floats
 
 Word = Literal["FINE", "SUSPECT", "REGRESSION", "IMPROVED", "NEW"]
 

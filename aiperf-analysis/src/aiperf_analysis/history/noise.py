@@ -7,12 +7,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from aiperf_core.measurements import Estimate
 from aiperf_core.stats.distributions import NORMAL, NORMAL_OF_MAD
-
-Floats = NDArray[np.float64]
+from aiperf_core.stats.draws import Floats
 
 # Half the width of an interval in standard errors: it holds 95 % of repeated runs, whose error adds to this run's.
 _HALF_WIDTH = NORMAL * math.sqrt(2)

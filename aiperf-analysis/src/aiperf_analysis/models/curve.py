@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import frozen
 
-from aiperf_analysis.models.draws import Floats, log_draws, log_error, widening
+from aiperf_analysis.models.draws import log_error, widening
 from aiperf_core.measurements import Estimate
 from aiperf_core.stats.distributions import NORMAL
-from aiperf_core.stats.draws import DRAWS
+from aiperf_core.stats.draws import DRAWS, Floats, log_draws
 
 # A near tie: models whose AICc differ by at most this are shown together (Burnham and Anderson, Model Selection and
 # Multimodel Inference, 2nd edition, 2002, section 2.6).
@@ -50,7 +50,7 @@ class Curve:
         """
         rounds = rounds or [1] * len(times)
         errors = np.array([log_error(one, several) for one, several in zip(times, rounds, strict=True)])
-        draws = log_draws([one.value for one in times], errors, count)
+        draws = log_draws([one.value for one in times], errors, np.random.default_rng(0), count)
         for index, one in enumerate(sampled):
             if one is not None:
                 draws[:, index] = one

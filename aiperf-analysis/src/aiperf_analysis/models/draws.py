@@ -10,14 +10,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from aiperf_core.measurements import Estimate
 from aiperf_core.stats.distributions import NORMAL, t_end
-from aiperf_core.stats.draws import DRAWS, ends
+from aiperf_core.stats.draws import DRAWS, Floats, ends
 from aiperf_core.stats.intervals import Blocks, median_interval, resampled_medians
-
-Floats = NDArray[np.float64]
 
 _RUNS = 2  # whose variances the interval of a time has: this run's, and that of a repeat
 
@@ -34,13 +31,6 @@ def log_error(estimate: Estimate, rounds: int = 1) -> float:
         return math.inf
     quantile = t_end(rounds - 1) if rounds > 1 else NORMAL
     return math.log(estimate.high / estimate.low) / (2 * quantile * math.sqrt(_RUNS))
-
-
-def log_draws(values: Sequence[float], errors: Floats, draws: int = DRAWS, seed: int = 0) -> Floats:
-    """Independent log-normal draws around the values, as logarithms: (draws, figures)."""
-    rng = np.random.default_rng(seed)
-    found: Floats = np.log(np.array(values)) + rng.standard_normal((draws, len(values))) * errors
-    return found
 
 
 def sample_draws(blocks: Blocks, draws: int = DRAWS, seed: int = 0) -> Floats | None:

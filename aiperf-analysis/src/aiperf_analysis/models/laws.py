@@ -19,9 +19,10 @@ import numpy as np
 from attrs import frozen
 
 from aiperf_analysis.models.curve import CONTRADICTS, NEAR, Curve, aicc
-from aiperf_analysis.models.draws import Floats, percentiles
+from aiperf_analysis.models.draws import percentiles
 from aiperf_core.measurements import Estimate
 from aiperf_core.stats.distributions import ENDS
+from aiperf_core.stats.draws import Floats
 
 LINEAR, AMDAHL, GUSTAFSON, USL = "linear", "Amdahl", "Gustafson", "USL"
 # Least number of different N for a law.

@@ -6,8 +6,9 @@ import numpy as np
 from attrs import frozen
 
 from aiperf_analysis.models.curve import CONTRADICTS, Curve, aicc
-from aiperf_analysis.models.draws import Floats, percentiles
+from aiperf_analysis.models.draws import percentiles
 from aiperf_core.measurements import Estimate
+from aiperf_core.stats.draws import Floats
 
 MOST_KNOTS = 3
 LEAST_POINTS = 3

@@ -5,10 +5,9 @@ from numpy.typing import NDArray
 
 from aiperf_core.report.result import Figure
 from aiperf_core.stats.distributions import share_interval
-from aiperf_core.stats.draws import block_means, ends
+from aiperf_core.stats.draws import Floats, block_means, ends
 
 LEAST = 6  # values, of fewer of which there is no interval
-Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64] | Floats
 
 

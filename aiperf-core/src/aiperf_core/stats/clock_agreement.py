@@ -7,8 +7,8 @@ from attrs import evolve, frozen
 
 from aiperf_core.measurements import Answer, Audit, Bracketed, Samples, Steady
 from aiperf_core.results.models import Observations, Sighting, Verdict
+from aiperf_core.stats.mann_whitney import chance_of_excess
 from aiperf_core.stats.observations import Clocks, answers_of, brackets_of, calls_of, is_observed
-from aiperf_core.validity.rank_test import chance_of_excess
 
 DISAGREE = "timing.clocks_disagree"
 AUDITED_CALLS = 7

@@ -27,6 +27,14 @@ def resamples(values: Sequence[float] | Floats, draws: int = DRAWS, seed: int = 
     return np.random.default_rng(seed).choice(np.asarray(values, np.float64), size=(draws, len(values)))
 
 
+def log_draws(
+    values: Sequence[float] | Floats, errors: Sequence[float] | Floats, rng: np.random.Generator, draws: int
+) -> Floats:
+    """Logarithms of independent log-normal draws around the values, with these standard errors: (draws, values)."""
+    found: Floats = np.log(np.asarray(values, np.float64)) + rng.standard_normal((draws, len(values))) * errors
+    return found
+
+
 def block_means(values: NDArray[np.int64] | Floats, seed: int = 0) -> Floats:
     """Means of resamples of consecutive blocks, so that neighbours may depend on each other.
 

@@ -38,10 +38,9 @@ from numpy.typing import NDArray
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Verdict
 from aiperf_core.stats.distributions import NORMAL, t_expansion, t_quantile
-from aiperf_core.stats.draws import DRAWS
-from aiperf_core.validity.rank_test import chance_of_excess, chance_of_signs
+from aiperf_core.stats.draws import DRAWS, Floats
+from aiperf_core.stats.mann_whitney import chance_of_excess, chance_of_signs
 
-Floats = NDArray[np.float64]
 _Key = tuple[bytes, bytes, bytes, float, bool]
 
 CONFIDENCE = 0.95

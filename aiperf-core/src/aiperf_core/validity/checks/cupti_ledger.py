@@ -7,10 +7,10 @@ from statistics import median
 
 from aiperf_core import units
 from aiperf_core.measurements import Audit, Work
+from aiperf_core.stats.mann_whitney import chance_of_excess
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.checks.self_check import call_times
 from aiperf_core.validity.evidence import Evidence
-from aiperf_core.validity.rank_test import chance_of_excess
 
 # Names that kernels of libraries carry: cuBLAS, cuDNN, NCCL, CUB and torch's own.
 _LIBRARY = re.compile(

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aiperf_core.stats.mann_whitney import chance_of_excess
 from aiperf_core.validity.check import Check, NotObserved, Seen
 from aiperf_core.validity.evidence import Evidence
-from aiperf_core.validity.rank_test import chance_of_excess
 
 MIN_CALLS = 5
 # Repeated calls may take this part of the time that the baseline's ratio gives.

@@ -6,8 +6,8 @@ from math import comb
 
 import pytest
 
-from aiperf_core.validity import rank_test
-from aiperf_core.validity.rank_test import chance_of_excess, chance_of_signs
+from aiperf_core.stats import mann_whitney
+from aiperf_core.stats.mann_whitney import chance_of_excess, chance_of_signs
 
 
 def counted(values: list[float], others: list[float]) -> float:
@@ -49,7 +49,7 @@ def test_many_values_have_nearly_the_exact_chance(monkeypatch: pytest.MonkeyPatc
     rng = random.Random(33)
     values, others = ([rng.random() for _ in range(30)] for _ in range(2))
     exact = chance_of_excess(values, others, shift)
-    monkeypatch.setattr(rank_test, "_MOST_PAIRS", 0)
+    monkeypatch.setattr(mann_whitney, "_MOST_PAIRS", 0)
     near = chance_of_excess(values, others, shift)
     assert near == pytest.approx(exact, abs=2e-3)
     assert near >= exact or exact > 0.01, "a small chance is not underestimated"
@@ -63,5 +63,5 @@ def test_signs_have_the_chance_of_coins() -> None:
 @pytest.mark.parametrize("positive", [500, 560, 600])
 def test_many_signs_have_nearly_the_exact_chance(monkeypatch: pytest.MonkeyPatch, positive: int) -> None:
     exact = chance_of_signs(positive, 1000)
-    monkeypatch.setattr(rank_test, "_MOST_PAIRS", 0)
+    monkeypatch.setattr(mann_whitney, "_MOST_PAIRS", 0)
     assert chance_of_signs(positive, 1000) == pytest.approx(exact, rel=0.2)
