@@ -1,6 +1,6 @@
-"""The rooms of the core lie in layers: a file imports only from rooms below its own, and no files import each other in a circle.
+"""The rooms of the core lie in layers: a file imports only from rooms below its own. In no package do files import each other in a circle.
 
-Every import counts: at the top of a file, within a function, and for types alone.
+Every import counts: at the top of a file, within a function, and in the core for types alone.
 """
 
 import ast
@@ -104,21 +104,18 @@ def rooms_of(module: str) -> list[str]:
     return named or [name for name, patterns in ROOMS.items() if folder and f"{folder}/*" in patterns]
 
 
+def names_in(tree: ast.Module) -> Iterator[str]:
+    """The dotted names that a file imports, anywhere in it. A class that a text names (`"package.cli:run"`) is none."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
 def imported(tree: ast.Module) -> Iterator[str]:
     """The modules of the core that a file imports, anywhere in it."""
-    for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            # Where a class lives that is imported by its name, such as "aiperf_core.cli.run:run", is no arrow.
-            continue
-        for name in names:
-            found = resolved(name)
-            if found:
-                yield found
+    yield from filter(None, map(resolved, names_in(tree)))
 
 
 def resolved(name: str) -> str | None:
@@ -201,6 +198,45 @@ def test_imports_point_down(arrows: dict[str, list[str]]) -> None:
 
 def test_no_files_import_each_other(arrows: dict[str, list[str]]) -> None:
     assert circles(arrows) == []
+
+
+def arrows_of(package: Path) -> dict[str, list[str]]:
+    """The modules of a package that each imports, but for types alone."""
+    files = {
+        ".".join(file.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in package.rglob("*.py")
+        if "templates" not in file.parts
+    }
+    found = {}
+    for module, file in files.items():
+        tree = ast.parse(file.read_text(), str(file))
+        tree.body = [
+            node for node in tree.body if not isinstance(node, ast.If) or ast.unparse(node.test) != "TYPE_CHECKING"
+        ]
+        parts = [name.split(".") for name in names_in(tree)]
+        prefixes = [[".".join(one[:length]) for length in range(len(one), 0, -1)] for one in parts]
+        targets = {next((prefix for prefix in one if prefix in files), module) for one in prefixes}
+        found[module] = sorted(targets - {module})
+    return found
+
+
+PACKAGES = {path.name: path for path in sorted(SOURCE.parents[2].glob("aiperf-*/src/aiperf_*"))}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_files_of_a_package_import_each_other(package: str) -> None:
+    assert circles(arrows_of(PACKAGES[package])) == []
+
+
+def test_a_circle_through_a_function_is_seen(tmp_path: Path) -> None:
+    package = tmp_path / "made"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "low.py").write_text("def f():\n    from made.high import g\n")
+    (package / "high.py").write_text("from made import low\n")
+    assert circles(arrows_of(package)) == ["made.high <-> made.low"]
+    (package / "low.py").write_text("if TYPE_CHECKING:\n    from made.high import g\n")
+    assert circles(arrows_of(package)) == []
 
 
 def test_an_import_turned_round_is_seen(arrows: dict[str, list[str]]) -> None:

@@ -1,6 +1,6 @@
 """The records of pages and endpoints. Routes, navigation, the API and its OpenAPI document are made from them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -10,9 +10,9 @@ from aiperf_core.plugins import Plugins
 
 # The headings of the navigation, in their order. A page without one is reached by links only.
 RUNS, COMPARE, ADVISE, MACHINES = "Results", "Analyses", "Advice", "Machines"
-# Titles of analyses other than their names.
-TITLES = {"overview": "Gains", "whatif": "What-if", "tradeoff": "Trade-offs"}
 SECTIONS = (RUNS, COMPARE, ADVISE, MACHINES)
+# Analyses of files instead of bundles.
+OF_FILES = ("trace", "trace-diff")
 
 
 def _loaded(place: str) -> Callable[..., Any]:
@@ -104,40 +104,6 @@ class Endpoint:
         return _loaded(self.load)
 
 
-def pages(plugins: Plugins) -> list[Page]:
-    """All pages: those of `pages.PAGES`, and of each analysis of bundles that has none there."""
-    from aiperf_analysis.dashboard.pages import PAGES
-
-    own = {page.analysis for page in PAGES}
-    taken = {page.path for page in PAGES}
-    return [*PAGES, *(_generated(name, plugins, taken) for name in analyses(plugins) if name not in own)]
-
-
 def analyses(plugins: Plugins) -> list[str]:
     """The names of the analyses that a page can show: of bundles, not of files."""
-    from aiperf_analysis.dashboard.pages import OF_FILES
-
     return [name for name in plugins.analyses if name not in OF_FILES]
-
-
-def _generated(name: str, plugins: Plugins, taken: Iterable[str]) -> Page:
-    from aiperf_analysis.dashboard.pages import ADVICE
-
-    path = f"/{name}"
-    return Page(
-        path=f"/analyses/{name}" if path in taken or name in ("api", "static", "login") else path,
-        name=f"analysis-{name}",
-        title=TITLES.get(name, name.capitalize().replace("-", " ")),
-        question=plugins.analyses[name].record.summary,
-        load="aiperf_analysis.dashboard.pages.analysis:page",
-        section=ADVISE if name in ADVICE else COMPARE,
-        analysis=name,
-    )
-
-
-def endpoints(plugins: Plugins) -> list[Endpoint]:
-    """All endpoints: those of `api.ENDPOINTS`, one for each analysis, and the old addresses."""
-    from aiperf_analysis.dashboard.api import ENDPOINTS, of_analyses, old
-
-    found = [*ENDPOINTS, *of_analyses(plugins)]
-    return [*found, *old(found)]

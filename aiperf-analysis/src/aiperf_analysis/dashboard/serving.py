@@ -6,19 +6,25 @@ import socket
 import stat
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from aiperf_analysis.dashboard.settings import LOOPBACK, Settings
+from aiperf_analysis.filters import Filters
+from aiperf_analysis.live.tail import live_runs
 from aiperf_analysis.sources.source import FolderSource, Source, StoreSource
 from aiperf_core import units
-from aiperf_core.errors import ExitCode, UsageError
+from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import cause, printable, words
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import nearest
+
+if TYPE_CHECKING:
+    from aiperf_analysis.dashboard.site import Site
 
 MOST_AT_ONCE = 512  # connections
 KEEP_ALIVE_S = 15
@@ -132,7 +138,7 @@ def _serve(
         lifespan="off",
         ws="none",
     )
-    threading.Thread(target=app.state.site.warm, daemon=True).start()
+    threading.Thread(target=warm, args=(app.state.site,), daemon=True).start()
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -282,3 +288,16 @@ def greeting(address: str, source: Source, settings: Settings) -> list[str]:
     if settings.add_token:
         found.append(f"To add bundles, the header: Authorization: Bearer {settings.add_token}")
     return [*found, "Ctrl-C ends it."]
+
+
+def warm(site: "Site") -> None:
+    """Read the results and compute the history once, so that the first reader need not wait.
+
+    Not while a run is going on here, which it would disturb.
+    """
+    if any(run.state == "running" for run in live_runs()):
+        return
+    from aiperf_analysis.dashboard.pages import overview
+
+    with suppress(AiperfError):
+        overview.worse_of(site, Filters())

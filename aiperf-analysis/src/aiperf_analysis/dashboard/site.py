@@ -3,17 +3,16 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
 
 from attrs import frozen
 
-from aiperf_analysis.dashboard.registry import Endpoint, Page, analyses, endpoints, pages
+from aiperf_analysis.dashboard import api, pages
+from aiperf_analysis.dashboard.registry import Endpoint, Page, analyses
 from aiperf_analysis.dashboard.settings import Settings
 from aiperf_analysis.dashboard.streams import Streams
 from aiperf_analysis.filters import Filters
-from aiperf_analysis.live.tail import live_runs
 from aiperf_analysis.live.watch import Watch
 from aiperf_analysis.options import from_texts, of_files, options_of, value_of
 from aiperf_analysis.sizes import analyzed
@@ -58,12 +57,12 @@ class Site:
     @cached_property
     def pages(self) -> list[Page]:
         """All pages."""
-        return pages(self.plugins)
+        return pages.every(self.plugins)
 
     @cached_property
     def endpoints(self) -> list[Endpoint]:
         """All endpoints."""
-        return endpoints(self.plugins)
+        return api.every(self.plugins)
 
     @cached_property
     def page_of_analysis(self) -> dict[str, Page]:
@@ -127,18 +126,6 @@ class Site:
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return found
-
-    def warm(self) -> None:
-        """Read the results and compute the history once, so that the first reader need not wait.
-
-        Not while a run is going on here, which it would disturb.
-        """
-        if any(one.state == "running" for one in live_runs()):
-            return
-        from aiperf_analysis.dashboard.pages import overview
-
-        with suppress(AiperfError):
-            overview.worse_of(self, Filters())
 
     def _computed(self, function: Any, filters: Filters, options: Any) -> "Result | _Failed":
         try:

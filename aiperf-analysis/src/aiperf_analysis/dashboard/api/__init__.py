@@ -208,9 +208,9 @@ OLD = {
 }
 
 
-def of_analyses(plugins: Plugins) -> list[Endpoint]:
-    """An endpoint for each analysis of bundles."""
-    return [
+def every(plugins: Plugins) -> list[Endpoint]:
+    """All endpoints: those of `ENDPOINTS`, one for each analysis of bundles, and the old addresses."""
+    of_analyses = [
         Endpoint(
             path=f"/analyses/{name}",
             name=f"analysis-{name}",
@@ -223,9 +223,11 @@ def of_analyses(plugins: Plugins) -> list[Endpoint]:
         )
         for name in analyses(plugins)
     ]
+    found = [*ENDPOINTS, *of_analyses]
+    return [*found, *_old(found)]
 
 
-def old(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
+def _old(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
     """The old addresses, which answer with the new documents."""
     by_name = {one.name: one for one in endpoints}
     return [

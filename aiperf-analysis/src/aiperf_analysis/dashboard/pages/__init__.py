@@ -1,12 +1,14 @@
 """The pages: a file each, with a function `page(asked) -> View`."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from aiperf_analysis.dashboard.registry import ADVISE, COMPARE, MACHINES, RUNS, Page
+from aiperf_analysis.dashboard.registry import ADVISE, COMPARE, MACHINES, RUNS, Page, analyses
+from aiperf_core.plugins import Plugins
 
 _HERE = "aiperf_analysis.dashboard.pages"
-# Analyses of files instead of bundles.
-OF_FILES = ("trace", "trace-diff")
+# Titles of analyses other than their names.
+TITLES = {"overview": "Gains", "whatif": "What-if", "tradeoff": "Trade-offs"}
 # Analyses under the heading of advice.
 ADVICE = ("recommend", "improvements", "coverage", "targets", "context")
 
@@ -129,3 +131,23 @@ PAGES: tuple[Page, ...] = (
         needs_server=True,
     ),
 )
+
+
+def every(plugins: Plugins) -> list[Page]:
+    """All pages: those of `PAGES`, and of each analysis of bundles that has none there."""
+    own = {page.analysis for page in PAGES}
+    taken = {page.path for page in PAGES}
+    return [*PAGES, *(_generated(name, plugins, taken) for name in analyses(plugins) if name not in own)]
+
+
+def _generated(name: str, plugins: Plugins, taken: Iterable[str]) -> Page:
+    path = f"/{name}"
+    return Page(
+        path=f"/analyses/{name}" if path in taken or name in ("api", "static", "login") else path,
+        name=f"analysis-{name}",
+        title=TITLES.get(name, name.capitalize().replace("-", " ")),
+        question=plugins.analyses[name].record.summary,
+        load=f"{_HERE}.analysis:page",
+        section=ADVISE if name in ADVICE else COMPARE,
+        analysis=name,
+    )
