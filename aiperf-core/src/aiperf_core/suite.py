@@ -17,8 +17,9 @@ from attrs import field, frozen
 from aiperf_core.devices.fitness import Busy
 from aiperf_core.errors import UsageError
 from aiperf_core.names import cause, words
-from aiperf_core.results import schema, structure
+from aiperf_core.results import structure
 from aiperf_core.results.jsontext import JsonError
+from aiperf_core.results.schema import POLICIES, TIERS, Schemas
 from aiperf_core.results.text_places import line_of
 
 # `$comment` is the noun of a pattern in messages.
@@ -83,8 +84,8 @@ RULES: Rules = {
     (Suite, "name"): WORD,
     (Suite, "targets"): {"minItems": 1, **PATTERNS},
     (Suite, "exclude"): PATTERNS,
-    (Suite, "tier"): {"enum": schema.TIERS},
-    (Suite, "policy"): {"enum": schema.POLICIES},
+    (Suite, "tier"): {"enum": TIERS},
+    (Suite, "policy"): {"enum": POLICIES},
     (Suite, "budget_s"): {"minimum": 0.001, "maximum": 1e6},
     (Suite, "timeout_s"): {"minimum": 0.001, "maximum": 1e6},
     (Busy, "processors"): {"minimum": 0, "maximum": 1},
@@ -152,10 +153,10 @@ class SuiteFormat(Generic[Kind]):
         return self._schemas.document(self.record, self.id)
 
     @cached_property
-    def _schemas(self) -> schema.Schemas:
+    def _schemas(self) -> Schemas:
         """All rules. Those of `Suite` are also of the record that is derived from it."""
         inherited = {(self.record, name): rule for (record, name), rule in RULES.items() if record is Suite}
-        return schema.Schemas({**RULES, **inherited, **self.rules}, {}, partial=True)
+        return Schemas({**RULES, **inherited, **self.rules}, {}, partial=True)
 
     def _refuse(self, document: Any, place: str = "") -> None:
         """Refuse shell commands by name: the message of an unknown field would not give the reason."""

@@ -66,9 +66,9 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Finding, "severity"): {"enum": ["invalid", "warning"]},
     (models.Sighting, "issue"): ISSUE,
     (models.Sighting, "effects"): {
-        "properties": {name: {"enum": EFFECTS} for name in POLICIES},
         "required": POLICIES,
-        "additionalProperties": False,
+        "maxProperties": len(POLICIES),
+        "additionalProperties": {"type": "string", "enum": EFFECTS},
     },
     (models.Judging, "policy"): {"enum": POLICIES},
     (models.Row, "samples"): {"minimum": 0},
@@ -111,6 +111,13 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.SkippedTarget, "verdict"): {"enum": [*models.DISBELIEVED]},
     (models.SkippedTarget, "reason"): {"minLength": 1},
     (models.Machine, "cores"): {"minimum": 1},
+    (models.Manifest, "plugins"): {
+        "items": {
+            "type": "object",
+            "required": ["distribution", "version"],
+            "additionalProperties": {"type": "string"},
+        }
+    },
     (models.Manifest, "schema_version"): {"const": models.SCHEMA_VERSION},
     (models.Document, "kind"): {"enum": [*models.DOCUMENT_KINDS]},
     (models.Document, "name"): {"minLength": 1},

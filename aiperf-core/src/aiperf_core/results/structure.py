@@ -157,7 +157,7 @@ def _reader(hint: Any, rule: dict[str, Any], form: str, schemas: schema.Schemas)
         return lambda value: tuple(items(value))
     if origin is dict:
         values = rule["additionalProperties"]
-        return _dict(reader(arguments[1], values if isinstance(values, dict) else {}))
+        return _dict(reader(arguments[1], values if isinstance(values, dict) else {}), rule)
     if issubclass(hint, Enum):
         return _enum(hint, rule)
     # A record may hold one of its own kind, whose reader is not made yet.
@@ -196,10 +196,16 @@ def _list(read: Reader, rule: dict[str, Any]) -> Reader:
     return items
 
 
-def _dict(read: Reader) -> Reader:
+def _dict(read: Reader, rule: dict[str, Any]) -> Reader:
+    required, most = rule.get("required", ()), rule.get("maxProperties", sys.maxsize)
+
     def values(value: Any) -> Any:
         if type(value) is not dict:
             raise _Misfit(_shown(value), NOUNS["object"])
+        missing = next((key for key in required if key not in value), None)
+        if missing is not None or len(value) > most:
+            found = _shown(value) if missing is None else f"no field '{missing}'"
+            raise _Misfit(found, f"the fields {', '.join(required)}")
         found, key = {}, ""
         try:
             for key, item in value.items():
@@ -303,17 +309,6 @@ def _check_row(values: dict[str, Any], found: dict[str, Any]) -> None:
                 raise _Misfit(_shown(found[name]), "null", name)
 
 
-def _check_sighting(values: dict[str, Any], _: dict[str, Any]) -> None:
-    """An issue that the core does not know has an effect under each policy."""
-    effects = values["effects"]
-    if effects is not None:
-        if effects.keys() != {*schema.POLICIES}:
-            raise _Misfit(f"the policies {', '.join(effects)}", f"the policies {', '.join(schema.POLICIES)}", "effects")
-        for policy, effect in effects.items():
-            if effect not in schema.EFFECTS:
-                raise _Misfit(_shown(effect), _one_of(schema.EFFECTS), policy, "effects")
-
-
 def _check_target(values: dict[str, Any], found: dict[str, Any]) -> None:
     """Every implementation stands once, and every column of samples is described."""
     seen: set[str] = set()
@@ -328,25 +323,13 @@ def _check_target(values: dict[str, Any], found: dict[str, Any]) -> None:
             raise _Misfit(f"{what} '{min(unlike)}'", f"the columns {', '.join(known)}", "columns", "sample_file")
 
 
-def _check_manifest(values: dict[str, Any], _: dict[str, Any]) -> None:
-    """Every plugin has a name and a version."""
-    for index, plugin in enumerate(values["plugins"]):
-        for name in ("distribution", "version"):
-            if name not in plugin:
-                raise _Misfit(
-                    f"no field '{name}'", "the distribution and the version of every plugin", index, "plugins"
-                )
-
-
 CHECKS: dict[type, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     measurements.Estimate: _check_interval,
     measurements.Ceilings: _check_magnitudes,
     models.Problem: _check_magnitudes,
     models.SpeedOfLight: _check_magnitudes,
     models.Row: _check_row,
-    models.Sighting: _check_sighting,
     models.TargetResult: _check_target,
-    models.Manifest: _check_manifest,
 }
 
 # --- words
