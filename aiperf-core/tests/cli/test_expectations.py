@@ -519,6 +519,15 @@ VALUES = st.sampled_from([None, True, -1, 0, 1.5, 10**40, "x", "\x1b[2J", [], {}
     cut=st.none() | st.integers(0, 300),
 )
 def test_any_file_is_read_or_refused(tmp_path, field, value, cut):
+    file = page_with(tmp_path, field, value, cut)
+    with contextlib.suppress(BundleError):
+        found = rules.read(file)
+        rules.write(file, found)
+        assert rules.read(file) == rules.compacted(found)
+
+
+def page_with(folder, field, value, cut=None):
+    """The file of a page with a changed field, cut off after some characters."""
     entry = {
         "metric": "speedup", "at_least": 2.0, "measured": 2.1, "low": 2.0, "high": 2.2, "sizes": {"n": 4.0}, "run": 0,
         "goals": [{"of": "BW", "value": 0.9, "low": 0.8, "high": 1.0}],
@@ -526,12 +535,27 @@ def test_any_file_is_read_or_refused(tmp_path, field, value, cut):
     run = {"bundle": "x", "seal": "", "date": "", "tier": None, "versions": {}, "git": None, "sources": {}}
     document = {"hardware": KEY, "runs": [run], "expected": {"a:b": entry}, "format": 1}
     next(part for part in (document, entry, run) if field in part)[field] = value
-    file = tmp_path / "page.json"
+    file = folder / "page.json"
     file.write_text(json.dumps(document)[:cut])
-    with contextlib.suppress(BundleError):
-        found = rules.read(file)
-        rules.write(file, found)
-        assert rules.read(file) == rules.compacted(found)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("at_least", 0, 'at expected["a:b"].at_least: found 0; expected a number above 0 or null'),
+        ("low", -1, 'at expected["a:b"].low: found -1; expected a number above 0'),
+        ("metric", "time", "at expected[\"a:b\"].metric: found \"time\"; expected one of 'speedup', 'memory'"),
+        ("run", 1, "found run 1 of 'a:b'; expected one of the 1 runs"),
+        ("run", -1, 'at expected["a:b"].run: found -1; expected an integer from 0'),
+        ("format", 2, "at format: found 2; expected 1"),
+    ],
+)
+def test_what_no_page_has_is_refused(tmp_path, field, value, message):
+    file = page_with(tmp_path, field, value)
+    with pytest.raises(BundleError) as caught:
+        rules.read(file)
+    assert str(caught.value) == f"'{file}' is not an expectations file of format 1: {message}."
 
 
 # --- measuring

@@ -33,13 +33,13 @@ from aiperf_core.targets import InstalledTarget
 
 FOLDER = "expectations"
 FORMAT = 1
-METRICS = ("speedup", "memory")
 # The largest high / low of an interval that gives an expectation. A wider interval says little more than that there is
 # an effect, and its low end would let a regression of a third pass.
 WIDEST = 1.5
 # Verdicts of rows that give no expectation.
 REFUSED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.INCONCLUSIVE, Verdict.FAILED)
 VERSIONS = ("torch", "triton")
+_POSITIVE = {"schema": {"exclusiveMinimum": 0}}
 
 
 @frozen(kw_only=True)
@@ -89,13 +89,13 @@ class Expectation:
     goals: the figures of the target's goals that are of this implementation.
     """
 
-    metric: str
-    at_least: float | None = None
+    metric: str = field(metadata={"schema": {"enum": ["speedup", "memory"]}})
+    at_least: float | None = field(default=None, metadata=_POSITIVE)
     measured: float
-    low: float
+    low: float = field(metadata=_POSITIVE)
     high: float
     sizes: dict[str, float]
-    run: int
+    run: int = field(metadata={"schema": {"minimum": 0}})
     time_s: Estimate | None = None
     sol: SpeedOfLight | None = None
     goals: list[GoalFigure] = field(factory=list)
@@ -113,7 +113,7 @@ class Page:
     hardware: str
     runs: list[MeasuredRun] = field(factory=list)
     expected: dict[str, Expectation] = field(factory=dict)
-    format: int = FORMAT
+    format: int = field(default=FORMAT, metadata={"schema": {"const": FORMAT}})
 
     def run_of(self, name: str) -> MeasuredRun:
         """The run that a row was measured in."""
@@ -177,17 +177,9 @@ def read(path: Path) -> Page | None:
         raise BundleError(f"cannot read '{path}': {error.strerror or error}.") from error
     except jsontext.JsonError as error:
         raise BundleError(f"'{path}' is not an expectations file of format {FORMAT}: {error}.") from error
-    wrong = [
-        name
-        for name, row in page.expected.items()
-        if (row.at_least is not None and row.at_least <= 0)
-        or row.low <= 0
-        or row.metric not in METRICS
-        or not 0 <= row.run < len(page.runs)
-    ]
-    if page.format != FORMAT or wrong:
-        what = f"the entry '{words(wrong[0])}'" if wrong else f"format {page.format}"
-        raise BundleError(f"'{path}' is not an expectations file of format {FORMAT}: found {what}.")
+    if (name := next((name for name, row in page.expected.items() if row.run >= len(page.runs)), None)) is not None:
+        runs = f"found run {page.expected[name].run} of '{words(name)}'; expected one of the {len(page.runs)} runs"
+        raise BundleError(f"'{path}' is not an expectations file of format {FORMAT}: {runs}.")
     return page
 
 
