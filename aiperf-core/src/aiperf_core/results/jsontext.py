@@ -136,12 +136,9 @@ def _check_finite(value: Any, place: list[str | int]) -> None:
 def _integer(text: str) -> int:
     # Seeds have 64 bits. Python takes quadratic time for very long numbers.
     if len(text.lstrip("-")) > 30:
-        raise JsonError("some place", _shortened(text), "integers of at most 30 digits")
+        found = f"{text[:20]}... ({len(text)} characters)"
+        raise JsonError("some place", found, "integers of at most 30 digits")
     return int(text)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 24 else f"{text[:20]}... ({len(text)} characters)"
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -204,8 +204,8 @@ def _dict(read: Reader, rule: dict[str, Any]) -> Reader:
             raise _Misfit(_shown(value), NOUNS["object"])
         missing = next((key for key in required if key not in value), None)
         if missing is not None or len(value) > most:
-            found = _shown(value) if missing is None else f"no field '{missing}'"
-            raise _Misfit(found, f"the fields {', '.join(required)}")
+            shown = _shown(value) if missing is None else f"no field '{missing}'"
+            raise _Misfit(shown, f"the fields {', '.join(required)}")
         found, key = {}, ""
         try:
             for key, item in value.items():

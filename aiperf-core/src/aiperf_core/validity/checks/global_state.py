@@ -107,17 +107,10 @@ def _unlike_baseline(evidence: Evidence) -> list[Difference]:
         return []
     shared = [kind for kind in _COMPARED if kind in baseline.state_after]
     found = differences({kind: baseline.state_after[kind] for kind in shared}, ours)
-    matters = _anywhere if evidence.device.startswith("cuda") else _on_processors
-    return [one for one in _counting(found) if matters(one)]
-
-
-def _anywhere(_: Difference) -> bool:
-    return True
-
-
-def _on_processors(one: Difference) -> bool:
-    """Whether a switch matters where no GPU computes. Keys are `group.switch`."""
-    return not one.key.partition(".")[2].startswith(_ON_GPUS)
+    if evidence.device.startswith("cuda"):
+        return _counting(found)
+    # Keys are `group.switch`. Where no GPU computes, the switches of GPUs do not matter.
+    return [one for one in _counting(found) if not one.key.partition(".")[2].startswith(_ON_GPUS)]
 
 
 def _counting(found: list[Difference]) -> list[Difference]:
