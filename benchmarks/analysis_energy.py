@@ -19,7 +19,7 @@ from attrs import asdict, frozen
 from aiperf_analysis.calc.energy import log_energy, time_error
 from aiperf_core import atomic
 from aiperf_core.devices.energy import Slope, Step, per_call, power_between
-from aiperf_core.harness.run.energy import Plan
+from aiperf_core.harness.run.conditions import EnergyPlan
 from aiperf_core.measurements import Energy
 from aiperf_core.results import jsontext
 from aiperf_core.stats.intervals import Blocks
@@ -29,7 +29,7 @@ WATTS, IDLE_W, CALL_S = 600.0, 90.0, 1e-3
 READ_S = 1e-4  # of the counter
 PASSES, SAMPLES = 40, 5  # of a round
 NOISE = 0.02  # of a sample, relative
-PLAN = Plan(idle_s=0.5, run_s=0.5, updates=10)  # as a run has it
+PLAN = EnergyPlan()  # as a run has it
 
 
 @frozen(kw_only=True)
@@ -49,7 +49,7 @@ class Case:
     poll_s: float
     process: float
     rounds: int
-    plan: Plan = PLAN
+    plan: EnergyPlan = PLAN
     cautious: bool = False
 
 

@@ -23,8 +23,8 @@ from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import TIERS, Options
-from aiperf_core.harness.run.plan import Plan
 from aiperf_core.harness.run.planner import Planner
+from aiperf_core.harness.run.setup import Plan
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import jsontext, structure
 from aiperf_core.results.machine import machine

@@ -19,8 +19,7 @@ from aiperf_core.harness.isolation.observed_page import ObservedPage
 from aiperf_core.harness.isolation.observer import Observed, observe
 from aiperf_core.harness.isolation.process_group import ProcessGroup
 from aiperf_core.harness.run import bench, observing, target_run
-from aiperf_core.harness.run.setup import Setup
-from aiperf_core.harness.run.trust import Trusted
+from aiperf_core.harness.run.setup import Setup, Trust
 from aiperf_core.results.models import Row, Verdict
 from aiperf_core.targets import InstalledTarget
 from aiperf_redteam.clock import GAIN, candidate, candidate_of
@@ -52,7 +51,7 @@ def let_work(pid: int) -> None:
 
 def believes_the_process(patch: Patch) -> None:
     """The process's own clock decides."""
-    patch.setattr(Setup, "trust", property(lambda _: Trusted()))
+    patch.setattr(Setup, "trust", property(lambda _: Trust()))
 
 
 def believes_the_end(patch: Patch) -> None:

@@ -24,7 +24,7 @@ from attrs import define, field
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.harness.processes.child import Child, ChildError
-from aiperf_core.harness.run.plan import Plan
+from aiperf_core.harness.run.setup import Plan
 from aiperf_core.requirements import lacking
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict

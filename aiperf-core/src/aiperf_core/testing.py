@@ -24,8 +24,8 @@ from aiperf_core.fleet_check import fleet_conformance as fleet_conformance
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Known, Options
-from aiperf_core.harness.run.plan import Plan
 from aiperf_core.harness.run.planner import Planner
+from aiperf_core.harness.run.setup import Plan
 from aiperf_core.loading import load_benchmark
 from aiperf_core.observers import describe
 from aiperf_core.plugins import Plugins, load_plugins

@@ -22,8 +22,8 @@ from aiperf_core.errors import AiperfError
 from aiperf_core.harness.run import bundle_run as run_module
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
-from aiperf_core.harness.run.plan import Plan
 from aiperf_core.harness.run.request import ResolvedRequest, resolve
+from aiperf_core.harness.run.setup import Plan
 from aiperf_core.plugins import Plugins
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.bundle import Bundle

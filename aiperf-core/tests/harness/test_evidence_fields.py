@@ -14,7 +14,7 @@ import pytest
 import aiperf_core
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.formats.candidate import check_candidate
-from aiperf_core.harness.run import recording
+from aiperf_core.harness.run import target_run
 from aiperf_core.harness.run.observing import STARVED_REASON
 from aiperf_core.measurements import Census, Rank
 from aiperf_core.results.models import TargetResult
@@ -24,13 +24,13 @@ SOURCE = Path(aiperf_core.__file__).parent
 RECORDS = (Evidence, SelfCheck, Rank, Census)
 # Fields that only a GPU feeds: the code that does, by file.
 GPU_ONLY = {
-    "Evidence.audit": ("harness/run/last_round.py", "audit = answers.audit(answer)"),
-    "Census.gpus": ("harness/run/censuses.py", "evolve(seen, gpus=monitor.gpus(nvml))"),
-    "Rank.gpus": ("harness/run/last_round.py", "ProcessMonitor(pid).gpus(nvml)"),
+    "Evidence.audit": ("harness/run/rounds.py", "audit = answers.audit(answer)"),
+    "Census.gpus": ("harness/run/conditions.py", "evolve(seen, gpus=monitor.gpus(nvml))"),
+    "Rank.gpus": ("harness/run/rounds.py", "ProcessMonitor(pid).gpus(nvml)"),
 }
 # Fields that may have one value in all of these runs: the code that reads or decides it, by file.
 ONE_VALUE_HERE = {
-    "Evidence.device": ("harness/run/recording.py", "device=setup.device.name"),
+    "Evidence.device": ("harness/run/target_run.py", "device=setup.device.name"),
     "Evidence.clock": ("harness/run/setup.py", 'return self.plan.described.clock if self.kind.clock else "wall"'),
     # They differ only where the fork server loads a library between two runs.
     "Evidence.libraries": (
@@ -38,11 +38,11 @@ ONE_VALUE_HERE = {
         "found.libraries.setdefault(library[1], {})[fingerprint] = path",
     ),
     "Evidence.server_libraries": (
-        "harness/run/recording.py",
+        "harness/run/target_run.py",
         "server_libraries=server.libraries if server else None",
     ),
     "Rank.device": ("devices/device.py", "def place(self, rank: int) -> str:"),
-    "Rank.processors": ("harness/run/last_round.py", "os.sched_getaffinity(pid)"),
+    "Rank.processors": ("harness/run/rounds.py", "os.sched_getaffinity(pid)"),
     "Census.children": ("harness/isolation/process_monitor.py", "children=working"),
     "Census.busy_s": ("harness/isolation/process_monitor.py", "busy_s=self._busy_s("),
     "Census.affinity": ("harness/isolation/process_monitor.py", "os.sched_getaffinity(pid)"),
@@ -76,14 +76,14 @@ def measured(shared_measure: Callable[..., TargetResult], folder: Path) -> list[
     file = folder / "candidate.py"
     file.write_text(CANDIDATE)
     found: list[Evidence] = []
-    assess = recording.assess
+    assess = target_run.assess
 
     def noted(evidence: Evidence, *rest: Any) -> Any:
         found.append(evidence)
         return assess(evidence, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recording, "assess", noted)
+        patch.setattr(target_run, "assess", noted)
         results = [
             judged(shared_measure, file),
             shared_measure("features"),

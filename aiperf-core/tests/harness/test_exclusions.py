@@ -22,8 +22,8 @@ from aiperf_core.harness.run import options
 from aiperf_core.harness.run.options import Known, Options, StoppingRule
 from aiperf_core.harness.run.participant import Pace, Participant
 from aiperf_core.harness.run.sampler import Sampler
-from aiperf_core.harness.run.taking import Method, SampleTaker, Seeds
-from aiperf_core.harness.run.trust import Trusted
+from aiperf_core.harness.run.setup import Trust
+from aiperf_core.harness.run.taking import Method, SampleTaker
 from aiperf_core.results.models import Judging, Row, TargetResult, Verdict
 from aiperf_core.stats.judge import judge
 from aiperf_core.stats.observations import Clocks
@@ -80,13 +80,13 @@ def sampled(implementations: list[Participant], passes: int) -> None:
         has_state=False,
         cold=False,
         off=frozenset({"judged_output"}),
-        trust=Trusted(),
+        trust=Trust(),
         fingerprints=False,
         timeout_s=1.0,
     )
     rng = random.Random(0)
-    taker = SampleTaker(judge, method, Seeds(rng, 1, method.off))
-    sampler = Sampler(taker, implementations, rng, lambda _: None)
+    taker = SampleTaker(judge, method, rng, 1)
+    sampler = Sampler(taker, implementations, lambda _: None)
     for number in range(passes):
         sampler.run_pass(number, lambda _: None)
 

@@ -11,7 +11,7 @@ from attrs import evolve
 from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.devices.device import BUILT_IN
 from aiperf_core.errors import AiperfError, SkipError, UsageError
-from aiperf_core.harness.run.plan import Plan
+from aiperf_core.harness.run.setup import Plan
 from aiperf_core.plugins import load_plugins
 from aiperf_core.profiler import Job, Observed, Pace, Profiler
 from aiperf_core.profiling import passes, store

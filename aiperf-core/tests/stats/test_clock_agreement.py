@@ -14,7 +14,7 @@ from aiperf_core.harness.processes.answers import Sample
 from aiperf_core.harness.run.extra_samples import ExtraSamples
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.recorder import Recorder
-from aiperf_core.harness.run.trust import Trusted, Untrusted
+from aiperf_core.harness.run.setup import Trust
 from aiperf_core.measurements import Audit, Batch, Steady, Work
 from aiperf_core.results.models import Observations, Verdict
 from aiperf_core.stats import clock_agreement
@@ -312,11 +312,10 @@ def asked(
     return recorded(samples, calls=calls_each)
 
 
-def resampling(take: Callable[..., object], trust: Trusted) -> ExtraSamples:
+def resampling(take: Callable[..., object], trust: Trust) -> ExtraSamples:
     method = SimpleNamespace(clock="wall", trust=trust)
-    taker: Any = SimpleNamespace(take=take, method=method)
-    inspector: Any = SimpleNamespace(inspect=lambda *_: True)
-    return ExtraSamples(taker, inspector)
+    taker: Any = SimpleNamespace(take=take, method=method, inspect=lambda *_: True)
+    return ExtraSamples(taker)
 
 
 def takes_part(calls: list[tuple[float, float, float]]) -> Participant:
@@ -459,7 +458,7 @@ def test_a_suspect_is_looked_at_again_beside_the_baseline(
         child.child = SimpleNamespace(pid=number)  # type: ignore[assignment]
     standing = SimpleNamespace(standing=lambda: None)
     monkeypatch.setattr(process_monitor, "ProcessMonitor", lambda _: standing)
-    resampling(look, Untrusted()).resample(
+    resampling(look, Trust(untrusted=True)).resample(
         baseline, one, lambda: clock_agreement.work_beside(baseline.observed, one.observed)
     )
     assert len(one.observed.samples.wall_s) == 8, "looking again adds no sample"
@@ -488,7 +487,7 @@ def test_looks_that_waiting_explains_are_no_doubt_against_who_is_trusted(
     for number, child in enumerate((baseline, one)):
         child.child = SimpleNamespace(pid=number)  # type: ignore[assignment]
     monkeypatch.setattr(process_monitor, "ProcessMonitor", lambda _: None)
-    resampling(look, Untrusted() if untrusting else Trusted()).resample(
+    resampling(look, Trust(untrusted=untrusting)).resample(
         baseline, one, lambda: clock_agreement.work_beside(baseline.observed, one.observed)
     )
     assert one.observed.resampled is not None

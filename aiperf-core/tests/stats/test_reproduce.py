@@ -5,7 +5,7 @@ import measured
 import pytest
 
 from aiperf_core.errors import UsageError
-from aiperf_core.harness.run.reproduction import plan
+from aiperf_core.harness.run.request import reproduction
 from aiperf_core.measurements import Estimate
 from aiperf_core.plugins import Plugins
 from aiperf_core.results.address import Address
@@ -89,7 +89,7 @@ def test_the_exit_code_is_that_of_the_gravest(outcomes, strict, code):
 
 
 def test_it_runs_what_the_bundle_records(then, plugins):
-    found = plan(plugins, then, None)
+    found = reproduction(plugins, then, None)
     (selection,) = found.resolved.selections
     result = then.bundle.outline(TARGET)
     assert selection.implementations == {one.name for one in result.rows}
@@ -103,12 +103,12 @@ def test_it_runs_what_the_bundle_records(then, plugins):
 
 
 def test_another_tier_has_its_own_budget(then, plugins):
-    options = plan(plugins, then, "audit").resolved.each[TARGET]
+    options = reproduction(plugins, then, "audit").resolved.each[TARGET]
     assert (options.tier, options.budget_s) == ("audit", None)
 
 
 def test_a_bundle_that_says_little_is_run_with_defaults(tmp_path, plugins):
-    found = plan(plugins, Address(measured.bundle(tmp_path / "old")), None)
+    found = reproduction(plugins, Address(measured.bundle(tmp_path / "old")), None)
     assert found.notes == ["the bundle does not record policy and budget; the defaults are taken"]
     assert found.resolved.each[TARGET].policy == "standard"
 
@@ -117,7 +117,7 @@ def test_a_package_that_is_missing_is_named(then):
     came = {"distribution": "aiperf-ch07", "version": "0.9", "entry_point": "ch07"}
     then.bundle.write_manifest(attrs.evolve(then.bundle.manifest, plugins=[came]))
     with pytest.raises(UsageError) as caught:
-        plan(Plugins(), then, None)
+        reproduction(Plugins(), then, None)
     assert str(caught.value) == (
         "'ch07.memory_access' came with 'aiperf-ch07' 0.9, which is not installed here. Install it first."
     )
@@ -125,7 +125,7 @@ def test_a_package_that_is_missing_is_named(then):
 
 def test_single_implementations_are_not_reproduced(then, plugins):
     with pytest.raises(UsageError, match="a reproduction runs whole targets"):
-        plan(plugins, Address(then.bundle, TARGET, "wide"), None)
+        reproduction(plugins, Address(then.bundle, TARGET, "wide"), None)
 
 
 # --- what came of it

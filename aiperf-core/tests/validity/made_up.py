@@ -11,7 +11,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from aiperf_core.measurements import Audit, Census, Flush, Rank, Reading, Samples, Work
-from aiperf_core.results.models import Finding
+from aiperf_core.results.models import Finding, Sighting
 from aiperf_core.stats.conditions import findings, summary, warm_after_flush
 from aiperf_core.validity.check import NotObserved, Seen
 from aiperf_core.validity.checks.ranks import CHECK
@@ -29,7 +29,7 @@ class MadeUp:
     issue: str
     guilty: Callable[[], Any]
     honest: Callable[[], Any]
-    look: Callable[[Any], Iterable[Seen | Finding] | NotObserved] | None = None
+    look: Callable[[Any], Iterable[Seen | Sighting | Finding] | NotObserved] | None = None
     told: str | None = None
 
 
@@ -368,7 +368,7 @@ CASES: tuple[MadeUp, ...] = (
 Sides = tuple[list[Reading], list[Reading]]
 
 
-def _of_conditions(sides: Sides) -> list[Finding]:
+def _of_conditions(sides: Sides) -> list[Sighting]:
     """What is warned of, as of every row."""
     ours, baseline = map(summary, sides)
     return findings(ours, baseline)
@@ -526,7 +526,7 @@ def _warmed_up(call_s: float) -> Any:
     return one
 
 
-def _of_flush(flush: Flush) -> list[Finding]:
+def _of_flush(flush: Flush) -> list[Sighting]:
     """What is said of a flush."""
     found = warm_after_flush(flush)
     return [found] if found else []

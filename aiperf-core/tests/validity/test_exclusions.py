@@ -9,8 +9,8 @@ import pytest
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.run.participant import Pace, Participant
 from aiperf_core.harness.run.sampler import LONGEST_UNJUDGED, Sampler
-from aiperf_core.harness.run.taking import Method, SampleTaker, Seeds
-from aiperf_core.harness.run.trust import Trusted
+from aiperf_core.harness.run.setup import Trust
+from aiperf_core.harness.run.taking import Method, SampleTaker
 from aiperf_core.results import example, jsontext, records
 from aiperf_core.results.jsontext import JsonError
 from aiperf_core.results.models import Manifest, TargetResult
@@ -67,13 +67,13 @@ def sampled(passes: int, seed: int = 0) -> tuple[Sampler, Judge, Worker]:
         has_state=False,
         cold=False,
         off=frozenset(),
-        trust=Trusted(),
+        trust=Trust(),
         fingerprints=False,
         timeout_s=1.0,
     )
     rng = random.Random(seed)
-    taker = SampleTaker(judge, method, Seeds(rng, 1, method.off))  # type: ignore[arg-type]
-    sampler = Sampler(taker, [one], rng, lambda _: None)
+    taker = SampleTaker(judge, method, rng, 1)  # type: ignore[arg-type]
+    sampler = Sampler(taker, [one], lambda _: None)
     for number in range(passes):
         sampler.run_pass(number, lambda _: None)
         assert one.active, one.observed.seen
@@ -83,7 +83,7 @@ def sampled(passes: int, seed: int = 0) -> tuple[Sampler, Judge, Worker]:
 def test_seeds_are_drawn_from_62_bits_and_none_comes_twice() -> None:
     sampler, judge, _ = sampled(400)
     renewed = [arguments["seed"] for do, arguments in judge.asked if do == "renew"]
-    assert renewed == sampler.taker.seeds.drawn
+    assert renewed == sampler.taker.drawn
     assert len(set(renewed)) == len(renewed) == 400
     assert max(one.bit_length() for one in renewed) == 62
     assert min(one.bit_length() for one in renewed) > 48
@@ -93,7 +93,7 @@ def test_a_worker_is_never_told_a_seed() -> None:
     sampler, _, worker = sampled(100)
     said = repr(worker.asked)
     assert len(worker.asked) > 200
-    assert [one for one in sampler.taker.seeds.drawn if str(one) in said or hex(one) in said] == []
+    assert [one for one in sampler.taker.drawn if str(one) in said or hex(one) in said] == []
 
 
 def test_outputs_are_judged_however_chance_falls() -> None:

@@ -17,9 +17,9 @@ from aiperf_core.cli.watching import Files, Watch
 from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.bundle_run import BundleRun
+from aiperf_core.harness.run.from_python import WarmRuns
 from aiperf_core.harness.run.options import Options, Overrides
-from aiperf_core.harness.run.plan import CANDIDATE
-from aiperf_core.harness.run.warm import WarmRuns
+from aiperf_core.harness.run.setup import CANDIDATE
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.results import structure

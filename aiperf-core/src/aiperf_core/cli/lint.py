@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
     from aiperf_core.described import DescribedImplementation
     from aiperf_core.devices.device import Device
-    from aiperf_core.harness.run.plan import Plan
     from aiperf_core.harness.run.planner import Planner
+    from aiperf_core.harness.run.setup import Plan
     from aiperf_core.targets import Selection
     from aiperf_core.validity.lint import Outcome
 

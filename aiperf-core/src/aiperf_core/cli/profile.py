@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.options import Options
-    from aiperf_core.harness.run.plan import Plan
     from aiperf_core.harness.run.planner import Planner
+    from aiperf_core.harness.run.setup import Plan
     from aiperf_core.profiling.models import NotProfiled, Profile
     from aiperf_core.requirements import Hardware
     from aiperf_core.results.models import SkippedTarget

@@ -56,13 +56,13 @@ def reproduce(
     server = server_ahead()
     from aiperf_core.cli.resuming import INTERRUPTED, print_resume_hint, run_to_end
     from aiperf_core.cli.run_view import RunView, consoles
-    from aiperf_core.harness.run import reproduction
     from aiperf_core.harness.run.bundle_run import BundleRun, NewBundle
+    from aiperf_core.harness.run.request import reproduction
     from aiperf_core.results import jsontext
     from aiperf_core.stats import reproduce as rules
 
     seals.report()  # before the run, which takes minutes
-    plan = reproduction.plan(plugins, what, tier)
+    plan = reproduction(plugins, what, tier)
     for note in [*plan.notes, *plan.missing.values()]:
         click.echo(f"note   {words(note)}", err=True)
     name = what.target or what.bundle.path.resolve().name

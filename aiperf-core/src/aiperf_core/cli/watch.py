@@ -42,7 +42,7 @@ def watch(plugins: Plugins, target: str, sizes: tuple[str, ...], measuring: Meas
 
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.cli.watching import Files, Watch
-    from aiperf_core.harness.run.warm import WarmRuns
+    from aiperf_core.harness.run.from_python import WarmRuns
 
     params = sizes_of(sizes)
     options = measuring.options(params=params)

@@ -19,7 +19,7 @@ from attrs import asdict, evolve, frozen
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.devices.device import Device
 from aiperf_core.errors import AiperfError, SkipError, UsageError
-from aiperf_core.harness.run.plan import Plan
+from aiperf_core.harness.run.setup import Plan
 from aiperf_core.plugins import Plugins
 from aiperf_core.profiler import Job, MetricSet, Observed, Pace, Profiler, Tool
 from aiperf_core.profiling import store

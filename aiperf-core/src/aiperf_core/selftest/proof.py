@@ -18,8 +18,7 @@ from attrs import define, evolve, field
 from aiperf_core.devices.device import CUDA
 from aiperf_core.errors import BundleError
 from aiperf_core.harness.processes.child import ChildError
-from aiperf_core.harness.run.plan import Plan
-from aiperf_core.harness.run.setup import Reporter
+from aiperf_core.harness.run.setup import Plan, Reporter
 from aiperf_core.results.models import Verdict
 from aiperf_core.selftest import kept_cache, recording
 from aiperf_core.selftest.lanes import Lanes

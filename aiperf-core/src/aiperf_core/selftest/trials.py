@@ -20,9 +20,8 @@ from aiperf_core.errors import UsageError
 from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.processes.child import RAN_OUT_OF_MEMORY, ChildError
 from aiperf_core.harness.run.options import AtEnd, Known, Options
-from aiperf_core.harness.run.plan import CANDIDATE, Plan
 from aiperf_core.harness.run.planner import Planner
-from aiperf_core.harness.run.setup import Reporter
+from aiperf_core.harness.run.setup import CANDIDATE, Plan, Reporter
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Row, SkippedTarget, Verdict

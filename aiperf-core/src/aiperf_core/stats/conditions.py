@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from aiperf_core import units
 from aiperf_core.measurements import Flush, Reading, Spread
-from aiperf_core.results.models import Conditions, Finding
+from aiperf_core.results.models import Conditions, Sighting
 
 THERMAL = frozenset({"sw_thermal_slowdown", "hw_thermal_slowdown", "cpu_thermal"})
 # `hw_slowdown` without its thermal bit protects against a sudden high power draw.
@@ -52,7 +52,7 @@ def summary(readings: Sequence[Reading], loads: Sequence[Reading] = ()) -> Condi
     )
 
 
-def findings(conditions: Conditions, baseline: Conditions | None = None) -> list[Finding]:
+def findings(conditions: Conditions, baseline: Conditions | None = None) -> list[Sighting]:
     """The warnings about these conditions. With `baseline`, the clocks of the two are compared too."""
     found = [
         _throttling(conditions, THERMAL, "environment.thermal_throttling", "heat"),
@@ -65,7 +65,7 @@ def findings(conditions: Conditions, baseline: Conditions | None = None) -> list
     return [one for one in found if one is not None]
 
 
-def warm_after_flush(flush: Flush) -> Finding | None:
+def warm_after_flush(flush: Flush) -> Sighting | None:
     """A warning if a read after a flush is too fast, so that the flush left data in the cache.
 
     None also where a read of displaced data takes no longer than a hot read, which proves nothing.
@@ -78,28 +78,28 @@ def warm_after_flush(flush: Flush) -> Finding | None:
         f"{flush.hot_s * 1e6:.3g} us hot and {flush.cold_s * 1e6:.3g} us cold"
     )
     evidence = {"hot_s": flush.hot_s, "cold_s": flush.cold_s, "flushed_s": flush.flushed_s}
-    return Finding("timing.cache_not_cold", "warning", message, evidence)
+    return Sighting("timing.cache_not_cold", message, evidence)
 
 
-def _throttling(conditions: Conditions, kinds: Collection[str], issue: str, cause: str) -> Finding | None:
+def _throttling(conditions: Conditions, kinds: Collection[str], issue: str, cause: str) -> Sighting | None:
     shares = {name: share for name, share in conditions.throttled.items() if name in kinds}
     most = max(shares.values(), default=0.0)
     if most < THROTTLED_SHARE:
         return None
     message = f"{cause} reduced the clocks in {units.percent(most)} of the blocks ({', '.join(sorted(shares))})"
     evidence = {"shares": shares, "readings": conditions.readings, "temperature_max_c": conditions.temperature_max_c}
-    return Finding(issue, "warning", message, {**evidence, "power_median_w": conditions.power_median_w})
+    return Sighting(issue, message, {**evidence, "power_median_w": conditions.power_median_w})
 
 
-def _quota(conditions: Conditions) -> Finding | None:
+def _quota(conditions: Conditions) -> Sighting | None:
     share = conditions.throttled.get("cpu_quota", 0.0)
     if share < THROTTLED_SHARE:
         return None
     message = f"the CPU limit of the container stopped its processes in {units.percent(share)} of the blocks"
-    return Finding("environment.cpu_quota", "warning", message, {"share": share, "readings": conditions.readings})
+    return Sighting("environment.cpu_quota", message, {"share": share, "readings": conditions.readings})
 
 
-def _load(conditions: Conditions) -> Finding | None:
+def _load(conditions: Conditions) -> Sighting | None:
     background, steal = conditions.background, conditions.steal
     said = []
     if background and background.median > BACKGROUND:
@@ -114,18 +114,18 @@ def _load(conditions: Conditions) -> Finding | None:
         "steal_median": steal.median if steal else None,
         "steal_max": steal.high if steal else None,
     }
-    return Finding("environment.background_load", "warning", "; ".join(said), evidence)
+    return Sighting("environment.background_load", "; ".join(said), evidence)
 
 
-def _shared(conditions: Conditions) -> Finding | None:
+def _shared(conditions: Conditions) -> Sighting | None:
     if not conditions.other_pids:
         return None
     listed = ", ".join(map(str, conditions.other_pids))
     message = f"the GPU was shared with other processes (pid {listed})"
-    return Finding("environment.shared_gpu", "warning", message, {"pids": conditions.other_pids})
+    return Sighting("environment.shared_gpu", message, {"pids": conditions.other_pids})
 
 
-def _drift(conditions: Conditions, baseline: Conditions) -> Finding | None:
+def _drift(conditions: Conditions, baseline: Conditions) -> Sighting | None:
     ours, theirs = conditions.sm_clock_hz, baseline.sm_clock_hz
     if ours is None or theirs is None or theirs.median <= 0:
         return None
@@ -137,7 +137,7 @@ def _drift(conditions: Conditions, baseline: Conditions) -> Finding | None:
         "baseline's: part of the difference in time is a difference of clocks"
     )
     evidence = {"sm_clock_hz": ours.median, "baseline_sm_clock_hz": theirs.median, "ratio": ratio}
-    return Finding("environment.clock_drift", "warning", message, evidence)
+    return Sighting("environment.clock_drift", message, evidence)
 
 
 def _reasons(readings: Sequence[Reading]) -> dict[str, float]:

@@ -244,11 +244,11 @@ class Scoring:
             return
         baseline = None if one is self._baseline else self._baseline.observed.conditions or Conditions()
         for found in findings(own, baseline) if own else ():
-            one.find(Sighting(found.issue, found.message, found.evidence))
+            one.find(found)
         for rank in one.observed.ranks:
             for found in findings(rank.conditions) if rank.conditions else ():
                 evidence = {**found.evidence, "rank": rank.rank}
-                one.find(Sighting(found.issue, f"rank {rank.rank}: {found.message}", evidence))
+                one.find(evolve(found, message=f"rank {rank.rank}: {found.message}", evidence=evidence))
 
     def _isolated(self, one: Standing) -> Estimate | None:
         """The median of the samples without others in between. Each counts as a block of its own.

@@ -10,11 +10,11 @@ import pytest
 
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.formats.candidate import check_candidate
-from aiperf_core.harness.run import recording
+from aiperf_core.harness.run import target_run
 from aiperf_core.harness.run.observing import ObservedTaker
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.sampler import MIN_PASSES
-from aiperf_core.harness.run.trust import Observed
+from aiperf_core.harness.run.setup import Setup, Trust
 from aiperf_core.measurements import Faults
 from aiperf_core.results.models import DISBELIEVED, Row, TargetResult, Verdict
 from aiperf_core.validity.checks.process_census import BASELINE_FAULTS, LEAST_MINOR_FAULTS
@@ -93,8 +93,8 @@ Judge = Callable[..., tuple[list[Row], list[Faults]]]
 def judge(measure: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
     """The rows of the baseline and of a candidate, and the page faults of the baseline."""
     seen: list[Evidence] = []
-    assess = recording.assess
-    monkeypatch.setattr(recording, "assess", lambda one, *rest: [seen.append(one), assess(one, *rest)][1])
+    assess = target_run.assess
+    monkeypatch.setattr(target_run, "assess", lambda one, *rest: [seen.append(one), assess(one, *rest)][1])
 
     def judge(disturb: str, thread: str = "pass") -> tuple[list[Row], list[Faults]]:
         file = tmp_path / "candidate.py"
@@ -124,7 +124,7 @@ def test_code_that_uses_much_memory_of_its_own_is_not_accused(judge: Judge, thre
 
 @pytest.mark.parametrize("name", ["holes", "holes by a descriptor"])
 def test_code_that_takes_pages_is_not_believed(judge: Judge, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(Observed, "own_memory", False)
+    monkeypatch.setattr(Setup, "trust", property(lambda _: Trust(untrusted=True, observed=True)))
     (_, row), faults = judge(ATTACKS[name])
     taken = [one.minor for one in faults if not one.after_itself]
     message = (

@@ -8,10 +8,9 @@ import pytest
 
 from aiperf_core.candidate_format import AIPERF
 from aiperf_core.formats.candidate import check_candidate
-from aiperf_core.harness.run import batches
+from aiperf_core.harness.run import extra_samples
 from aiperf_core.harness.run.rounds import Rounds
-from aiperf_core.harness.run.setup import Setup
-from aiperf_core.harness.run.trust import Untrusted
+from aiperf_core.harness.run.setup import Setup, Trust
 from aiperf_core.results.models import Row, TargetResult, Verdict
 
 CANDIDATE = """
@@ -39,12 +38,12 @@ Judge = Callable[..., list[Row]]
 @pytest.fixture
 def judge(measure: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
     """The rows of the baseline and of a candidate that executes a line in its calls."""
-    monkeypatch.setattr(Setup, "trust", property(lambda self: Untrusted()))
+    monkeypatch.setattr(Setup, "trust", property(lambda self: Trust(untrusted=True)))
     monkeypatch.setattr(Setup, "in_batches", property(lambda self: self.guards("clocks_agree")))
     # Other calls without a pause would not be told from those of a batch.
     monkeypatch.setattr(Rounds, "_run_steadily", lambda *_: None)
-    monkeypatch.setattr(batches, "BATCHES", 4)
-    monkeypatch.setattr(batches, "MOST_CALLS", 20)
+    monkeypatch.setattr(extra_samples, "BATCHES", 4)
+    monkeypatch.setattr(extra_samples, "MOST_CALLS", 20)
 
     def judge(line: str = "pass", **options: Any) -> list[Row]:
         file = tmp_path / "candidate.py"

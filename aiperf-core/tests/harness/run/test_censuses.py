@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from aiperf_core.harness.run import censuses
-from aiperf_core.harness.run.censuses import Censuses
+from aiperf_core.harness.run import conditions
+from aiperf_core.harness.run.conditions import Censuses
 from aiperf_core.measurements import Census
 
 PASS_S, CENSUS_S, PASSES = 0.01, 0.02, 20_000
@@ -35,8 +35,8 @@ def test_later_passes_are_looked_at_by_chance_for_a_small_part_of_the_time(monke
     def wait(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(censuses, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=wait))
-    monkeypatch.setattr(censuses, "ProcessMonitor", Monitor)
+    monkeypatch.setattr(conditions, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=wait))
+    monkeypatch.setattr(conditions, "ProcessMonitor", Monitor)
     setup: Any = SimpleNamespace(guards=lambda _: True, plan=SimpleNamespace(described=SimpleNamespace(files=())))
     sides: list[Any] = [
         SimpleNamespace(name=name, worker=SimpleNamespace(pid=pid), process=SimpleNamespace(census=[]))

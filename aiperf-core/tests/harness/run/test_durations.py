@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from aiperf_core.harness.run import durations
-from aiperf_core.harness.run.durations import FINAL, Store, TimeLeft, key_of
+from aiperf_core.harness.run import progress
+from aiperf_core.harness.run.progress import FINAL, Store, TimeLeft, key_of
 
 BEFORE = {"setup": 2.0, "warm-up": 1.0, "verification": 0.5, FINAL: 4.0, "pass": 0.1}
 
@@ -46,7 +46,7 @@ def test_intervals_that_were_narrow_early_are_expected_again() -> None:
 def test_time_left_of_sampling_counts_the_passes_that_are_owed(clock: Clock) -> None:
     left = TimeLeft(1, 0.3, 6, clock=clock)
     left.enter("warm-up")
-    left.note_warm_pass(2.0)
+    left.warm_pass_s = 2.0
     left.begin_sampling()
     assert left.seconds_left == 12.0
     clock.now += 3.0
@@ -88,9 +88,9 @@ def test_a_run_that_ended_says_what_it_took(clock: Clock) -> None:
         left.enter(phase)
     left.note_pass(2.0)
     clock.now += 9.0
-    assert left.found == {"setup": 5.0, "warm-up": 6.0, "verification": 8.0, FINAL: 9.0, "pass": 2.0}
-    left.note_end_of_sampling(early=True)
-    assert left.found["sampling"] == 7.0
+    assert left.durations == {"setup": 5.0, "warm-up": 6.0, "verification": 8.0, FINAL: 9.0, "pass": 2.0}
+    left.stopped_early = True
+    assert left.durations["sampling"] == 7.0
 
 
 def test_durations_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_a_store_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch:
 
 def test_the_store_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(durations, "_MOST_STORED", 2)
+    monkeypatch.setattr(progress, "_MOST_STORED", 2)
     for key in "abc":
         Store().keep(key, BEFORE)
     assert list(json.loads((tmp_path / "durations.json").read_text())) == ["b", "c"]

@@ -16,9 +16,9 @@ from aiperf_core.devices.device import CPU
 from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.from_python import Silent
-from aiperf_core.harness.run.judge_process import JudgeProcess, NextJudge
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
+from aiperf_core.harness.run.workers import JudgeProcess, NextJudge
 from aiperf_core.results.models import TargetResult, Verdict
 from aiperf_core.targets import InstalledTarget, Selection
 
@@ -44,7 +44,6 @@ def ready(server: ForkServer, tmp_path: Path) -> NextJudge:
     following = NextJudge(server, tmp_path / "ahead.log")
     following.start()
     assert following.take(REQUEST, SOURCES) is None, "no run has told what it asks for"
-    following.note(REQUEST, SOURCES)
     following.start()
     return following
 
@@ -125,7 +124,7 @@ def test_a_run_of_a_candidate_uses_the_judge_of_the_run_before(
     monkeypatch.setattr(JudgeProcess, "start", start)
 
     def judge(sources: dict[str, str]) -> None:
-        shared_planner.sources = sources
+        following.sources = sources
         shared_planner.options = Options(
             device="cpu", size="smoke", budget_s=0.05, candidate=check_candidate(file, AIPERF)
         )

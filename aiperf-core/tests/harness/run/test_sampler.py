@@ -6,17 +6,17 @@ import time
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.harness.isolation import process_monitor
-from aiperf_core.harness.run.last_round import LastRound
+from aiperf_core.harness.run.extra_samples import ExtraSamples
 from aiperf_core.harness.run.participant import Pace, Participant
+from aiperf_core.harness.run.rounds import LastRound
 from aiperf_core.harness.run.sampler import SETTLING_CALLS, Sampler
-from aiperf_core.harness.run.taking import Method, SampleTaker, Seeds
-from aiperf_core.harness.run.trust import Trusted, Untrusted
+from aiperf_core.harness.run.setup import Trust
+from aiperf_core.harness.run.taking import Method, SampleTaker
 from aiperf_core.results.models import Ending, Verdict
 from aiperf_core.stats.observations import Clocks
 from aiperf_core.validity.checks.repeat_against_fresh import gains
@@ -72,7 +72,7 @@ class Remembers(Worker):
 
 def sampler(judge: Judge, *, untrusting: bool, off: tuple[str, ...] = (), seed: int = 0, **more: bool) -> Sampler:
     usual: dict[str, Any] = {"both_clocks": False, "has_state": False, "cold": False, "fingerprints": False}
-    trust = Untrusted() if untrusting else Trusted()
+    trust = Trust(untrusted=untrusting)
     guards = frozenset(off)
     method = Method(clock="wall", clocks=Clocks(), off=guards, trust=trust, timeout_s=1.0, **{**usual, **more})
     one = Participant(
@@ -82,8 +82,8 @@ def sampler(judge: Judge, *, untrusting: bool, off: tuple[str, ...] = (), seed: 
         pace=Pace(calls=1),
     )
     rng = random.Random(seed)
-    taker = SampleTaker(judge, method, Seeds(rng, 1, guards))  # type: ignore[arg-type]
-    return Sampler(taker, [one], rng, lambda _: None)
+    taker = SampleTaker(judge, method, rng, 1)  # type: ignore[arg-type]
+    return Sampler(taker, [one], lambda _: None)
 
 
 def test_values_that_repeat_are_written_anew_like_fresh_ones() -> None:
@@ -91,7 +91,7 @@ def test_values_that_repeat_are_written_anew_like_fresh_ones() -> None:
         judge = Judge()
         sampling = sampler(judge, untrusting=untrusting)
         (one,) = sampling.implementations
-        sampling.extra.repeat(one)
+        ExtraSamples(sampling.taker).repeat(one)
         assert one.active, one.observed
         assert len(one.process.fresh_s) == len(one.process.repeated_s) == len(set(judge.renewed)) == 5
         groups = [[*alike] for _, alike in itertools.groupby(judge.renewed)]
@@ -105,7 +105,7 @@ def test_calls_that_are_faster_on_values_they_have_seen_are_looked_at_again(repe
     sampling = sampler(judge, untrusting=False)
     (one,) = sampling.implementations
     one.child = Remembers(judge, repeated_s)  # type: ignore[assignment]
-    sampling.extra.repeat(one)
+    ExtraSamples(sampling.taker).repeat(one)
     assert len(one.process.fresh_s) == len(one.process.repeated_s) == pairs
     assert set(one.process.repeated_s) == {repeated_s}
     assert gains(one.process.repeated_s, one.process.fresh_s) == (repeated_s < 0.7e-3)
@@ -117,7 +117,7 @@ def test_other_work_that_slows_every_second_call_is_not_taken_for_memory() -> No
         sampling = sampler(Judge(), untrusting=False, seed=seed)
         (one,) = sampling.implementations
         one.child = Worker(itertools.cycle([7e-3, 0.7e-3]))  # type: ignore[assignment]
-        sampling.extra.repeat(one)
+        ExtraSamples(sampling.taker).repeat(one)
         accused += gains(one.process.repeated_s, one.process.fresh_s)
     assert accused <= 1
 
@@ -129,9 +129,8 @@ def test_the_baseline_repeats_values_only_where_another_is_faster_on_them(repeat
     baseline, one = *sampler(Judge(), untrusting=False).implementations, *sampling.implementations
     one.child = Remembers(judge, repeated_s)  # type: ignore[assignment]
     told: list[str] = []
-    setup: Any = None
-    last = LastRound(setup, sampling, [baseline, one], Mock(), lambda step, _: told.append(step))
-    last.repeat([one])
+    bench: Any = SimpleNamespace(baseline=baseline, extra=ExtraSamples(sampling.taker), setup=None)
+    LastRound(bench, lambda step, _: told.append(step)).repeat([one])
     assert len(baseline.process.fresh_s) == len(baseline.process.repeated_s) == calls
     assert told == ["verification: repeat values"] * (1 + bool(calls))
 

@@ -14,14 +14,14 @@ from aiperf_core.errors import AiperfError, SkipError
 from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.conditions import Conditions
-from aiperf_core.harness.run.judge_process import JudgeProcess
+from aiperf_core.harness.run.extra_samples import ExtraSamples
 from aiperf_core.harness.run.observing import ObservedTaker, free_processors, has_processor
 from aiperf_core.harness.run.options import COMPILING
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.sampler import Sampler
 from aiperf_core.harness.run.setup import Setup
-from aiperf_core.harness.run.taking import Method, SampleTaker, Seeds
-from aiperf_core.harness.run.workers import Workers
+from aiperf_core.harness.run.taking import Method, SampleTaker
+from aiperf_core.harness.run.workers import JudgeProcess, NextJudge, Workers
 from aiperf_core.measurements import Memory
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Ending, Verdict
@@ -40,20 +40,27 @@ _IN_PROCESS = {
 class Bench:
     """The processes of a target's run, and what samples them. It is opened and closed once.
 
+    next_judge: the judge that is started ahead, where the processes stay warm.
     participants: the implementations, the baseline first.
-    opened: what the judge tells of the workload; empty before it has opened.
+    opened: the judge's report of the workload.
     facts: facts about the machine.
+    is_open: whether the judge has opened the workload. What takes the samples exists from then on.
+    taker, sampler, extra: take single samples, those of the passes, and those beside the passes.
     """
 
     setup: Setup
+    next_judge: NextJudge | None = None
     participants: list[Participant] = field(factory=list, init=False)
     conditions: Conditions = field(init=False)
     workers: Workers = field(init=False)
     opened: dict[str, Any] = field(factory=dict, init=False)
     facts: dict[str, Any] = field(factory=dict, init=False)
+    is_open: bool = field(default=False, init=False)
+    taker: SampleTaker = field(init=False)
+    sampler: Sampler = field(init=False)
+    extra: ExtraSamples = field(init=False)
     _judge: Child | None = field(default=None, init=False)
     _observer: Child | None = field(default=None, init=False)
-    _sampler: Sampler | None = field(default=None, init=False)
     _fds: list[tuple[int, ...]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -72,15 +79,9 @@ class Bench:
         return bool(untrusted) and not any(one.active for one in untrusted)
 
     @property
-    def is_open(self) -> bool:
-        """Whether the judge has opened the workload."""
-        return self._sampler is not None
-
-    @property
-    def sampler(self) -> Sampler:
-        """What takes the samples, once the judge has opened."""
-        assert self._sampler is not None
-        return self._sampler
+    def baseline(self) -> Participant:
+        """The implementation that the others are compared with."""
+        return self.participants[0]
 
     def open(self) -> None:
         """Start the judge and the first workers, which import and open the device side by side.
@@ -91,7 +92,7 @@ class Bench:
         rng = setup.trust.rng(setup.seed)
         self.participants = [_participant(setup, one) for one in setup.plan.implementations(setup.options)]
         if setup.options.controls:
-            self.participants.append(_control(self.participants[0]))
+            self.participants.append(_control(self.baseline))
         if setup.trust.own_memory:
             for number, one in enumerate(self.participants):
                 one.memory = number
@@ -107,7 +108,10 @@ class Bench:
         each = len(fds) // memories
         self._fds = [fds[each * number : each * (number + 1)] for number in range(memories)]
         self.opened = opened
-        self._sampler = self._sampling(self._judge, rng, judge.first_seed)
+        self.taker = self._taker(self._judge, rng, judge.first_seed)
+        self.sampler = Sampler(self.taker, self.participants, lambda one: self.conditions.read(one, self.pids))
+        self.extra = ExtraSamples(self.taker)
+        self.is_open = True
 
     def open_workers(self, round_number: int) -> None:
         """Give the workers of a round the data; those of later rounds are started first."""
@@ -159,10 +163,8 @@ class Bench:
             "tolerance": asdict(tolerance) if tolerance else None,
             "flush_bound": asdict(setup.machine.flush_bound) if setup.machine.flush_bound else None,
         }
-        if setup.next_judge is not None and setup.untrusted and not setup.foreign:
-            sources = setup.plan.described, setup.sources
-            ready = setup.next_judge.take(request, sources)
-            setup.next_judge.note(request, sources)
+        if self.next_judge is not None and setup.untrusted and not setup.foreign:
+            ready = self.next_judge.take(request, setup.plan.described)
             if ready is not None:
                 return ready
         # A reference of a user may take all memory, and with it the machine.
@@ -191,7 +193,7 @@ class Bench:
             hint = " Try smaller sizes with --set." if error.kind == "memory" else ""
             raise AiperfError(f"{where}{text}{hint}") from None
 
-    def _sampling(self, judge: Child, rng: random.Random, first_seed: int) -> Sampler:
+    def _taker(self, judge: Child, rng: random.Random, first_seed: int) -> SampleTaker:
         """Decide how samples are taken."""
         setup, described = self.setup, self.setup.plan.described
         for one in self.participants:
@@ -208,19 +210,17 @@ class Bench:
             fingerprints=setup.kind.fingerprints,
             timeout_s=setup.options.timeout_s,
         )
-        seeds = Seeds(rng, first_seed, setup.options.off)
-        if setup.trust.observed:
-            taker: SampleTaker = ObservedTaker(
-                judge,
-                method,
-                seeds,
-                participants=self.participants,
-                observer=self._observer,
-                free=free_processors(described.threads),
-            )
-        else:
-            taker = SampleTaker(judge, method, seeds)
-        return Sampler(taker, self.participants, rng, lambda one: self.conditions.read(one, self.pids))
+        if not setup.trust.observed:
+            return SampleTaker(judge, method, rng, first_seed)
+        return ObservedTaker(
+            judge,
+            method,
+            rng,
+            first_seed,
+            participants=self.participants,
+            observer=self._observer,
+            free=free_processors(described.threads),
+        )
 
     def _clocks(self) -> Clocks:
         """What each clock adds to a sample, as measured by processes that run no candidate's code."""

@@ -13,13 +13,13 @@ from aiperf_core.errors import UsageError
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.options import Known, Options
-from aiperf_core.harness.run.plan import Plan
 from aiperf_core.harness.run.planner import Planner, RunReporter
 from aiperf_core.harness.run.request import ResolvedRequest, record
+from aiperf_core.harness.run.setup import Plan
 from aiperf_core.manifest import new_manifest
 from aiperf_core.measurements import Ceilings
 from aiperf_core.plugins import Plugins
-from aiperf_core.results import lock, machine, resuming, stretches
+from aiperf_core.results import lock, machine, resuming, run_segments
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.exit_codes import exit_code
 from aiperf_core.results.models import BundleRef, Manifest, SkippedTarget, TargetResult, Verdict
@@ -129,7 +129,8 @@ class BundleRun:
             self.bundle = self.into if isinstance(self.into, Bundle) else self.into.create(names)
             with lock.held(self.bundle.path, required=self.bundle is self.into):
                 drafted = evolve(drafting.result(), sources=hashing.result(), ceilings=planner.measured_ceilings)
-                planner.sources = drafted.sources
+                if planner.next_judge is not None:
+                    planner.next_judge.sources = drafted.sources
                 self._begin(drafted, plans, skipped)
                 return self._measure(planner, plans)
 
@@ -239,7 +240,7 @@ class BundleRun:
         resumable.check(self.into, then, now)
         kept = resuming.finished(self.into, then)
         self.results += kept
-        self._write(stretches.reopened(then, now.stretches[0], kept, skipped))
+        self._write(run_segments.reopened(then, now.stretches[0], kept, skipped))
         resuming.clear(self.into, {one.target for one in kept})
 
     def _planned(self, drafted: Manifest, plans: list[Plan], skipped: list[SkippedTarget]) -> Manifest:
@@ -250,7 +251,7 @@ class BundleRun:
             files=files | ({str(source.path): source.sha256} if source else {}),
             skipped=skipped,
             request=record(self.request),
-            stretches=[stretches.begun(machine.state(drafted.machine))],
+            stretches=[run_segments.begun(machine.state(drafted.machine))],
             sources=of_modules(drafted.sources, (one.described.module for one in plans)),
         )
 
@@ -260,7 +261,7 @@ class BundleRun:
 
     def _note(self, planner: Planner, finished: Finished | None = None, ending: str | None = None) -> Manifest:
         """The manifest, updated."""
-        return stretches.noted(self._current, planner.measured_ceilings, finished, ending)
+        return run_segments.noted(self._current, planner.measured_ceilings, finished, ending)
 
     # --- measuring
 

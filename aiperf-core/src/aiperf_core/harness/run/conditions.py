@@ -1,16 +1,21 @@
-"""The state of the machine beside the samples: read after each block, and the load over a whole round."""
+"""Beside the samples: the machine's state after each block, workers' processes between blocks, the energy of a call."""
 
+import random
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
-from attrs import define, field
+from attrs import define, evolve, field, frozen
 
 from aiperf_core.devices.cpu_telemetry import CpuLoad
 from aiperf_core.devices.device import DeviceKind
+from aiperf_core.devices.energy import POLL_S, Slope, Watch, per_call, power_between
 from aiperf_core.devices.telemetry import Telemetry
+from aiperf_core.harness.isolation.process_monitor import WATCH_S, ProcessMonitor
 from aiperf_core.harness.ranks.rank_group import RankGroup
 from aiperf_core.harness.run.participant import Participant
-from aiperf_core.measurements import DeviceState, Reading
+from aiperf_core.harness.run.setup import Setup
+from aiperf_core.measurements import DeviceState, Energy, Reading
 from aiperf_core.stats.conditions import throttled_blocks
 
 # Every so many blocks a reading is complete; the others leave out what is slow to read.
@@ -79,3 +84,137 @@ class Conditions:
         """Let go of the drivers and files."""
         for telemetry in (self.telemetry, *self._of_ranks.values()):
             telemetry.close()
+
+
+# How often a worker's process is looked at for certain, right after its start.
+_CENSUSES = 4
+# The part of the time of later passes that is spent on looking again.
+_SHARE = 0.03
+
+
+@define(eq=False)
+class Censuses:
+    """Takes censuses of the workers' processes."""
+
+    setup: Setup
+    telemetry: Telemetry
+    _monitors: dict[str, ProcessMonitor] = field(factory=dict, init=False)
+    _taken: Counter[ProcessMonitor] = field(factory=Counter, init=False)
+    _rng: random.Random = field(factory=random.SystemRandom, init=False)
+    _ended: float = field(factory=time.monotonic, init=False)
+    _took_s: float = field(default=0.0, init=False)
+
+    def take(self, implementations: list[Participant]) -> None:
+        """Look at workers' processes between two of their blocks: all in the same gap.
+
+        After the first gaps chance decides, so that code does not know when it is looked at.
+        """
+        start = time.monotonic()
+        by_chance = self._rng.random() * self._took_s < _SHARE * (start - self._ended)
+        monitored = [(one, self._monitor_of(one)) for one in implementations]
+        looked_at = [(one, monitor) for one, monitor in monitored if by_chance or self._taken[monitor] < _CENSUSES]
+        if looked_at and self.setup.guards("process_census"):
+            for _, monitor in looked_at:
+                monitor.settle()
+            for _, monitor in looked_at:
+                monitor.mark()
+            time.sleep(WATCH_S)
+        for one, monitor in looked_at:
+            seen, nvml = monitor.between_calls(), self.telemetry.nvml
+            if self.setup.plan.described.files:  # where reading pages from disk is the work
+                seen = evolve(seen, major_faults=None)
+            one.process.census.append(evolve(seen, gpus=monitor.gpus(nvml)) if nvml else seen)
+            self._taken[monitor] += 1
+        self._ended = time.monotonic()
+        if looked_at:
+            self._took_s = self._ended - start
+
+    def _monitor_of(self, one: Participant) -> ProcessMonitor:
+        monitor = self._monitors.get(one.name)
+        if monitor is None or monitor.pid != one.worker.pid:
+            monitor = self._monitors[one.name] = ProcessMonitor(one.worker.pid)
+        return monitor
+
+
+Run = Callable[[float], tuple[int, float]]
+"""Calls the implementation without pause for at least the given seconds; returns the calls and their seconds."""
+
+# The part of the supervisor's time that the worker must have been running; otherwise idle time is in the figure.
+_BUSY = 0.9
+# Time for messages at the start and end of a run.
+_EDGE_S = 0.1
+# The number of steps from which a step's length and the idle power are taken.
+_IDLE_STEPS = 5
+
+
+@frozen
+class EnergyPlan:
+    """How long the energy of a call is measured.
+
+    idle_s: the time before the load.
+    run_s, updates: the time under load: seconds or steps of the counter, whichever is longer.
+    longest_s: the maximum time of a run, and of waiting for the counter to move.
+    """
+
+    idle_s: float = 0.5
+    run_s: float = 0.5
+    updates: int = 10
+    longest_s: float = 30.0
+
+
+def measure_energy(run: Run, telemetry: Telemetry, plan: EnergyPlan) -> Energy | str:
+    """Measure the energy of a call; return why there is no figure where there is none.
+
+    An implementation runs without a pause while the supervisor polls the device's energy counter. No other work may use
+    the device, and no other thread this telemetry.
+    """
+    read = telemetry.energy_j
+    if read() is None:
+        return f"no energy counter: {telemetry.lacking.get('energy_j', 'the device gave no answer')}"
+    idle = _idle(read, plan)
+    if idle is None:
+        return f"the energy counter did not move {_IDLE_STEPS} times in {plan.longest_s:g} s"
+    seconds = max(plan.run_s, (plan.updates + 2) * idle.update_s + 2 * _EDGE_S)
+    if seconds > plan.longest_s:
+        steps = f"{plan.updates} steps of the counter, {idle.update_s:.3g} s each"
+        return f"{steps}, take longer than {plan.longest_s:g} s"
+    with Watch(read) as watch:
+        start = time.monotonic()
+        calls, took = run(seconds)
+        stop = time.monotonic()
+    problem = _implausible(calls, took, stop - start)
+    if problem:
+        return problem
+    load = power_between(watch.seen, start + max(idle.update_s, _EDGE_S), stop)
+    # Under load a counter may move at another pace than idle, so the planned time may hold too few steps.
+    if load is None or load.updates < plan.updates / 2:
+        moved = load.updates if load else 0
+        return f"the energy counter moved {moved} times under load, too few for a figure"
+    if load.watts <= 0:
+        return "the energy counter went backwards: the driver was reloaded, or the counter is faulty"
+    return per_call(load, idle, calls, took)
+
+
+def _idle(read: Callable[[], float | None], plan: EnergyPlan) -> Slope | None:
+    """The power of the idle device, measured for as long as its counter needs."""
+    with Watch(read) as watch:
+        start = time.monotonic()
+        time.sleep(plan.idle_s)
+        while True:
+            stop = time.monotonic()
+            # `power_between` may discard steps by their gaps, so the number of values seen does not suffice.
+            slope = power_between(list(watch.seen), start, stop)
+            if slope is not None and slope.updates >= _IDLE_STEPS:
+                return slope
+            if stop - start >= plan.longest_s:
+                return None
+            time.sleep(POLL_S)
+
+
+def _implausible(calls: int, took: float, seen: float) -> str:
+    """Why a worker's report of its run is implausible; `seen` is the supervisor's time in seconds."""
+    if calls < 1 or not took > 0:
+        return f"the worker reported {calls} calls in {took:g} s"
+    if took > seen or took < _BUSY * seen - _EDGE_S:
+        return f"the worker reported a run of {took:.3g} s; the supervisor measured {seen:.3g} s"
+    return ""

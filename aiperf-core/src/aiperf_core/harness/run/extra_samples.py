@@ -1,6 +1,7 @@
-"""Samples beside the passes, which are not counted: alone, of a suspect, with repeated values, without a pause."""
+"""Samples beside the passes, not counted: alone, of a suspect, with repeated values, without a pause, in batches."""
 
 import math
+import os
 import time
 from collections.abc import Callable
 from statistics import median
@@ -10,10 +11,10 @@ from attrs import define
 from aiperf_core.devices.telemetry import waiting_s
 from aiperf_core.harness.isolation import process_monitor
 from aiperf_core.harness.processes.answers import Sample
-from aiperf_core.harness.run.inspection import Inspector
+from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.participant import Participant
-from aiperf_core.harness.run.taking import SampleTaker
-from aiperf_core.measurements import Answer, Bracketed, Resampled, Steady
+from aiperf_core.harness.run.taking import SampleTaker, wrong_output
+from aiperf_core.measurements import Answer, Batch, Bracketed, Resampled, Steady
 from aiperf_core.stats.clock_agreement import LEAST_TESTED
 from aiperf_core.stats.observations import held_s
 
@@ -26,6 +27,10 @@ LEAST_RESAMPLED, MOST_RESAMPLED, RESAMPLING_S, MOST_RESAMPLING_S = 8, 128, 2.0, 
 # Calls of a series that repeat values; more series where they are faster by so much, as a busy machine can make a few.
 _REPETITIONS, _MOST_SERIES, _FASTER = 5, 6, 0.8
 _MOST_STEADY, _STEADY_STEP, _STEADY_RUNS = 1 << 20, 8, 5
+# The intended length of a batch in seconds, beside which the time of a message does not matter; the most calls in one.
+BATCH_S, MOST_CALLS = 0.02, 128
+# The number of batches of each side, after one that is not counted.
+BATCHES = 20
 
 
 @define(eq=False)
@@ -33,7 +38,6 @@ class ExtraSamples:
     """Takes samples that are not counted, for guards and controls."""
 
     taker: SampleTaker
-    inspector: Inspector
 
     def isolate(self, one: Participant, round_budget_s: float) -> None:
         """Take samples of one implementation without the others in between, to see whether taking turns disturbs it."""
@@ -42,7 +46,7 @@ class ExtraSamples:
             if not one.active or (taken >= MIN_ISOLATED and time.monotonic() >= until):
                 return
             sample = self.taker.take(one)
-            if sample is None or not self.inspector.is_plausible(one, sample) or not self.inspector.inspect(one, None):
+            if sample is None or not self.taker.is_plausible(one, sample) or not self.taker.inspect(one, None):
                 return
             one.observed.isolated_samples_s.append(self.taker.method.call_s(sample, one.pace.calls))
 
@@ -68,7 +72,7 @@ class ExtraSamples:
             answers, brackets = (again.baseline, again.own), (again.baseline_brackets, again.own_brackets)
             for side, both, looked_at, watcher in zip(answers, brackets, (baseline, one), watchers, strict=True):
                 sample = self.taker.take(looked_at, watcher=watcher)
-                if sample is None or not self.inspector.inspect(looked_at, None):
+                if sample is None or not self.taker.inspect(looked_at, None):
                     return
                 self._keep_resampled(looked_at, sample, side, both)
 
@@ -100,7 +104,7 @@ class ExtraSamples:
         present = 0
         for number in range(_MOST_SERIES):
             series = [True, False] * _REPETITIONS
-            self.taker.seeds.rng.shuffle(series)
+            self.taker.rng.shuffle(series)
             if not number:  # there is nothing to repeat yet
                 series.insert(0, series.pop(series.index(True)))
             for fresh in series:
@@ -108,7 +112,7 @@ class ExtraSamples:
                 # Written again even if they are the same: renewing must do the same to caches and clocks.
                 self.taker.present = None
                 sample = self.taker.take(one, seed, fresh=fresh, calls=1)
-                if sample is None or not self.inspector.inspect(one, None):
+                if sample is None or not self.taker.inspect(one, None):
                     return
                 present = self.taker.present or 0
                 (one.process.fresh_s if fresh else one.process.repeated_s).append(self.taker.method.call_s(sample, 1))
@@ -148,6 +152,50 @@ class ExtraSamples:
                 break
             runs.append(Steady(calls, taken))
         return runs
+
+    # --- batches
+
+    def take_batches(self, baseline: Participant, one: Participant) -> None:
+        """Take batches of the baseline and of another implementation in turns, as long as both are in the run.
+
+        A batch is calls in a row of untrusted code on a GPU, each on values of its own, timed by the supervisor, since
+        the GPU's clock is read in the process that it times. The values lie in the judge's memory while the process is
+        stopped, it is released with the request, and it has answered when the outputs of all calls lie in the judge's
+        memory, where they are copied and compared. The baseline's batches show what launching, copying and messages
+        add.
+        """
+        sides = (baseline, one)
+        calls = self._open_batch(sides)
+        for number in range(1 + BATCHES):
+            for side in sides if number % 2 == 0 else reversed(sides):
+                batch = self._take_batch(side, calls) if baseline.active and one.active else None
+                if batch is None:
+                    return
+                if number:
+                    side.observed.batches.append(batch)
+
+    def _open_batch(self, sides: tuple[Participant, ...]) -> int:
+        """Make the memory for a batch and map it in both processes; return how many calls it has."""
+        method = self.taker.method
+        call_s = min(method.clocks.median(side.observed.samples, method.clock) or BATCH_S for side in sides)
+        calls = max(1, min(MOST_CALLS, math.ceil(BATCH_S / max(call_s, 1e-9))))
+        opened = self.taker.ask_judge("open_batch", calls=calls)
+        fds = tuple(opened.pop("fds", ()))
+        for side in sides:
+            side.ask("open_batch", timeout=method.timeout_s, fds=fds, **opened)
+        for fd in fds:
+            os.close(fd)
+        return int(opened["calls"])
+
+    def _take_batch(self, one: Participant, calls: int) -> Batch | None:
+        """Take a batch and have its outputs compared; None where the implementation's part has ended."""
+        try:
+            batch, compared = self.taker.take_batch(one, calls)
+        except (ChildError, ValueError) as error:
+            one.fail(error, "sent no batch")
+            return None
+        wrong = wrong_output(one, compared, "in calls without a pause: ")
+        return None if wrong is not None and one.find(wrong) else batch
 
 
 def _faster(repeated_s: list[float], fresh_s: list[float]) -> bool:

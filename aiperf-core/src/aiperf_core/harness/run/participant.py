@@ -12,8 +12,7 @@ from aiperf_core.harness.isolation.mapped_code import mapped
 from aiperf_core.harness.isolation.observed_page import ObservedPage
 from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.child import ChildError
-from aiperf_core.harness.run.process_evidence import ProcessEvidence
-from aiperf_core.harness.run.recorder import Recorder
+from aiperf_core.harness.run.recorder import ProcessEvidence, Recorder
 from aiperf_core.results.models import Ending, Observations, Sighting, Verdict
 from aiperf_core.stats.standing import effect_of
 from aiperf_core.validity.policy import Policy

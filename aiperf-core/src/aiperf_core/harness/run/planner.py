@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -17,12 +17,11 @@ from aiperf_core.errors import AiperfError, SkipError, UsageError
 from aiperf_core.executor import HERE, TORCHRUN
 from aiperf_core.formats.candidate import check_inputs
 from aiperf_core.harness.processes.child import Child, ChildError
-from aiperf_core.harness.run.durations import Store, TimeLeft, key_of
-from aiperf_core.harness.run.judge_process import NextJudge
 from aiperf_core.harness.run.machine import IMPORT_TIMEOUT_S, Machine
-from aiperf_core.harness.run.plan import Plan
-from aiperf_core.harness.run.setup import MachineFacts, Reporter, Setup
+from aiperf_core.harness.run.progress import Store, TimeLeft, key_of
+from aiperf_core.harness.run.setup import MachineFacts, Plan, Reporter, Setup
 from aiperf_core.harness.run.target_run import run_target
+from aiperf_core.harness.run.workers import NextJudge
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import MOST_ROWS, SkippedTarget, TargetResult, Verdict
 from aiperf_core.targets import WORLD_SIZE, InstalledTarget, Selection
@@ -60,11 +59,9 @@ def _described(describer: Child, target: InstalledTarget) -> Described | Skipped
 class Planner(Machine):
     """A machine that plans and measures the targets of a run.
 
-    sources: the hashes of the packages of the run's targets, as of its start.
     next_judge: the judge that is started ahead of the next run, where the planner stays warm.
     """
 
-    sources: Mapping[str, str] = field(factory=dict, init=False)
     next_judge: NextJudge | None = field(default=None, init=False)
     _durations: Store = field(factory=Store, init=False)
 
@@ -287,13 +284,11 @@ class Planner(Machine):
                 reporter=reporter,
                 seed=secrets.randbits(62),
                 before=self._durations.of(key),
-                sources=self.sources,
-                next_judge=self.next_judge,
             )
-            measured = run_target(setup)
-            if measured.durations and not self.options.off:
-                self._durations.keep(key, measured.durations)
-            return measured.result
+            result, durations = run_target(setup, self.next_judge)
+            if durations and not self.options.off:
+                self._durations.keep(key, durations)
+            return result
         except SkipError as error:
             return SkippedTarget(plan.name, Verdict.SKIPPED, str(error))
         except AiperfError as error:

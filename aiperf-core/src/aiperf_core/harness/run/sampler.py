@@ -7,7 +7,6 @@ implementations share the input refresh: within a pass all are given the same va
 """
 
 import math
-import random
 import time
 from collections.abc import Callable
 
@@ -15,8 +14,6 @@ from attrs import define, field
 
 from aiperf_core import units
 from aiperf_core.harness.processes.answers import Sample
-from aiperf_core.harness.run.extra_samples import ExtraSamples
-from aiperf_core.harness.run.inspection import Inspector
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.taking import SampleTaker
 from aiperf_core.results.models import Sighting, Verdict
@@ -59,25 +56,19 @@ class Sampler:
 
     after_block: called while the device is as the block left it.
     order: the implementation of each block.
-    extra: takes the samples beside the passes.
     """
 
     taker: SampleTaker
     implementations: list[Participant]
-    rng: random.Random
     after_block: Callable[[Participant], None]
     round_number: int = 0
     order: list[str] = field(factory=list)
-    inspector: Inspector = field(init=False)
-    extra: ExtraSamples = field(init=False)
     _surely: int = field(init=False)
     _steps: int = 0
 
     def __attrs_post_init__(self) -> None:
         """Draw the pass of which a sample is judged for certain."""
-        self.inspector = Inspector(self.taker)
-        self.extra = ExtraSamples(self.taker, self.inspector)
-        self._surely = self.rng.randrange(MIN_PASSES)
+        self._surely = self.taker.rng.randrange(MIN_PASSES)
 
     @property
     def active(self) -> list[Participant]:
@@ -87,7 +78,7 @@ class Sampler:
     def warm_up(self, on_sample: Callable[[Participant], None]) -> None:
         """Take samples that are not counted; the first one of each implementation is judged."""
         for index in range(0 if "warm_up" in self.taker.method.off else 1 + WARMUP_SAMPLES):
-            seed = self.taker.seeds.new()
+            seed = self.taker.new_seed()
             for one in self.active:
                 # The first call may compile, and malloc keeps memory only after it. The second one is like the rest.
                 if index <= 1 or _quickest(one) < WARMUP_S:
@@ -201,7 +192,7 @@ class Sampler:
             elif one.pace.since_fresh is not None:
                 one.pace.since_fresh += 1
             one.pace.disturbed = first or (one.pace.disturbed and sample.involuntary_switches > 0)
-            self.inspector.inspect(one, sample if judged else None)
+            self.taker.inspect(one, sample if judged else None)
         one.pace.whole_sample_s = time.perf_counter() - start
 
     def run_pass(
@@ -209,9 +200,9 @@ class Sampler:
     ) -> None:
         """Give every active implementation one block, or `only` one of them."""
         places = list(enumerate(self.implementations))
-        seeds = [self.taker.seeds.new() for _ in range(max(one.pace.block_length for one in self.active))]
+        seeds = [self.taker.new_seed() for _ in range(max(one.pace.block_length for one in self.active))]
         # Of untrusted code every sample is judged; of all other code some by chance, and one of the first for certain.
-        judged = [self.taker.method.trust.is_judged(self.rng) for _ in seeds]
+        judged = [self.taker.method.trust.is_judged(self.taker.rng) for _ in seeds]
         if number == self._surely:
             judged[0] = True
         first_step, self._steps = self._steps, self._steps + len(seeds)
@@ -227,8 +218,8 @@ class Sampler:
         if one.pace.wakes:
             self._warm_up_once(one)
         long = bool(one.observed.warmup_s) and _quickest(one) >= FINGERPRINTED_S
-        extra = self.taker.method.fingerprints and not long and self.rng.random() < FINGERPRINTED_BLOCKS
-        fingerprinted = self.rng.randrange(len(seeds)) if extra else None
+        extra = self.taker.method.fingerprints and not long and self.taker.rng.random() < FINGERPRINTED_BLOCKS
+        fingerprinted = self.taker.rng.randrange(len(seeds)) if extra else None
         for index, seed in enumerate(seeds):
             if index == fingerprinted and one.active:
                 self._warm_up_once(one, judged=True)
@@ -239,15 +230,13 @@ class Sampler:
                 return
             chosen = judged[index] or one.pace.since_judged >= LONGEST_UNJUDGED
             self._record(one, block, first_step + index, sample, judged=chosen)
-            if not self.inspector.is_plausible(one, sample) or not self.inspector.inspect(
-                one, sample if chosen else None
-            ):
+            if not self.taker.is_plausible(one, sample) or not self.taker.inspect(one, sample if chosen else None):
                 return
         if self.taker.method.both_clocks:  # one more sample by the other clock, so that both are recorded
             sample = self.taker.take(one, clock=self.taker.method.other_clock)
             if sample is not None:
                 self._record(one, block, first_step, sample, judged=False)
-                self.inspector.inspect(one, None)
+                self.taker.inspect(one, None)
 
     def _record(self, one: Participant, block: int, step: int, sample: Sample, *, judged: bool) -> None:
         one.record((self.round_number, block, step), sample, judged=judged)

@@ -1,27 +1,135 @@
-"""The setup of a target's run: what it measures, on which device, with which options. It does not change in the run."""
+"""The plan and the setup of a target's run: what it measures, on which device, how code is treated. Neither changes."""
 
+import random
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from aiperf_core.candidate_format import reference_of
-from aiperf_core.described import DescribedImplementation
+from aiperf_core.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.devices.device import Device, DeviceKind
 from aiperf_core.devices.flush_bound import FlushBound
 from aiperf_core.events import Progress
-from aiperf_core.executor import ExecutorKind
+from aiperf_core.executor import HERE, ExecutorKind, WorkerHandle
 from aiperf_core.formats.candidate import CandidateSource
-from aiperf_core.harness.processes.child import ForkServer
-from aiperf_core.harness.run.durations import Durations
-from aiperf_core.harness.run.judge_process import NextJudge
-from aiperf_core.harness.run.options import Options
-from aiperf_core.harness.run.plan import Plan
-from aiperf_core.harness.run.trust import Observed, Trusted, Untrusted
+from aiperf_core.harness.isolation import process_monitor
+from aiperf_core.harness.processes.child import Child, ForkServer
+from aiperf_core.harness.run.options import COMPILING, Options
 from aiperf_core.measurements import Ceilings
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Judging
+from aiperf_core.targets import WORLD_SIZE, Selection
+
+# The part of the samples of trusted code that are compared with the reference.
+JUDGED_FRACTION = 0.25
+# The name of a candidate's row.
+CANDIDATE = "candidate"
+
+
+@frozen
+class Plan:
+    """A target that will be run.
+
+    selection: the target and its wanted implementations.
+    described: its declarations, as they were before the run.
+    device: the name of the device.
+    size: the name of the preset, from which `params` come.
+    params: the sizes.
+    executor: the name of what starts the workers.
+    """
+
+    selection: Selection
+    described: Described
+    device: str
+    size: str
+    params: dict[str, float]
+    executor: str = HERE.name
+
+    @property
+    def name(self) -> str:
+        """The name of the result: the target's, or that of a sweep's point."""
+        return self.selection.name
+
+    @property
+    def ref(self) -> TargetRef:
+        """The target, as other processes are told of it."""
+        return TargetRef(self.name, self.selection.target.module)
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks of the workload; 0 for a workload of one process."""
+        return int(self.params.get(WORLD_SIZE, 0))
+
+    def implementations(self, options: Options) -> list[DescribedImplementation]:
+        """The baseline first; then all others, or the wanted ones and those that they build on."""
+        here = self.described.on(self.device)
+        if options.candidate is not None:
+            return [_baseline(here, options.overrides.baseline), _candidate(options.candidate, self.device)]
+        chosen = set(self.selection.implementations)
+        for one in reversed(here):
+            if one.name in chosen and one.builds_on:
+                chosen.add(one.builds_on)
+        return [one for one in here if not chosen or one.role == "baseline" or one.name in chosen]
+
+
+def _baseline(here: list[DescribedImplementation], name: str | None) -> DescribedImplementation:
+    """The implementation that a candidate is compared with."""
+    one = next(one for one in here if one.name == name or (name is None and one.role == "baseline"))
+    return evolve(one, role="baseline", kind=one.kind or "reasonable", builds_on=None)
+
+
+def _candidate(source: CandidateSource, device: str) -> DescribedImplementation:
+    """A candidate as a declared variant."""
+    why = f"{source.path.name}, sha256 {source.sha256[:12]}"
+    return DescribedImplementation(CANDIDATE, "variant", device, str(source.path), why=why)
+
+
+@frozen
+class Trust:
+    """The treatment of the code of a run, of the baseline beside untrusted code too.
+
+    untrusted: nothing that its process says is believed without a view from outside. Each sample has values that no
+        other implementation is given, and delivers its output before it is known whether it is judged.
+    observed: an observer outside of the processes times the samples.
+    own_memory: each process maps inputs and outputs of its own: one that maps a memory file can take its pages from all
+        others that map it.
+    """
+
+    untrusted: bool = False
+    observed: bool = False
+    own_memory: bool = False
+
+    def rng(self, seed: int) -> random.Random:
+        """Make what draws the values of inputs. Untrusted code must not compute its values from those before them."""
+        return random.SystemRandom() if self.untrusted else random.Random(seed)
+
+    def is_judged(self, rng: random.Random) -> bool:
+        """Whether a sample is compared with the reference: some by chance, of untrusted code every one."""
+        return self.untrusted or rng.random() < JUDGED_FRACTION
+
+    def timeout_s(self, timeout_s: float, *, first: bool) -> float:
+        """The seconds that a sample may take. Untrusted code may compile in the `first` call of its process."""
+        return timeout_s * (COMPILING if first and self.untrusted else 1)
+
+    def wait_stopped(self, child: WorkerHandle | Child) -> bool:
+        """Wait until a process of untrusted code has stopped. Return whether it is one that is stopped."""
+        if not self.untrusted or not child.paused:
+            return False
+        process_monitor.wait_stopped(child.pid)
+        return True
+
+    def excused_s(self, own_wait_s: float, others_s: float) -> float:
+        """The time in which others kept the supervisor from running.
+
+        Threads of an untrusted process are no excuse: their processor time is taken off.
+        """
+        return max(0.0, own_wait_s - (others_s if self.untrusted else 0.0))
+
+    def says_something(self, left_s: float) -> bool:
+        """Whether an uncounted sample counts, of which this is left when waiting is taken off."""
+        return left_s >= 0 or not self.untrusted
 
 
 class Reporter(Protocol):
@@ -70,8 +178,6 @@ class Setup:
     log_path: the file for what a process prints, by the name of the process.
     seed: of a run that is trusted.
     before: how long the phases of an earlier run of the target took.
-    sources: the hashes of the packages in which the target lies.
-    next_judge: the judge that is started ahead, where the processes stay warm.
     """
 
     plan: Plan
@@ -84,9 +190,7 @@ class Setup:
     log_path: Callable[[str], Path]
     reporter: Reporter
     seed: int
-    before: Durations = field(factory=dict)
-    sources: Mapping[str, str] = field(factory=dict)
-    next_judge: NextJudge | None = None
+    before: Mapping[str, float] = field(factory=dict)
 
     @property
     def untrusted(self) -> bool:
@@ -94,11 +198,10 @@ class Setup:
         return self.options.candidate is not None
 
     @property
-    def trust(self) -> Trusted:
+    def trust(self) -> Trust:
         """How the code that is measured is treated."""
-        if not self.untrusted:
-            return Trusted()
-        return Observed() if self.kind.on_host else Untrusted()
+        observed = self.untrusted and self.kind.on_host
+        return Trust(self.untrusted, observed=observed, own_memory=observed)
 
     @property
     def foreign(self) -> bool:
@@ -153,7 +256,8 @@ class Setup:
     @property
     def in_batches(self) -> bool:
         """Whether a gain by the device's clock, which the code's own process reads, is confirmed by batches."""
-        return self.trust.in_batches and self.clock == "device" and self.guards("clocks_agree")
+        outside = self.trust.untrusted and not self.trust.observed
+        return outside and self.clock == "device" and self.guards("clocks_agree")
 
     @property
     def judging(self) -> Judging:

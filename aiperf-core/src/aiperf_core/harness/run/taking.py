@@ -1,4 +1,4 @@
-"""One sample: the judge renews the inputs, the worker times its calls, the supervisor watches from outside."""
+"""One sample: the judge renews the inputs, the worker times its calls, the supervisor watches; then it is checked."""
 
 import random
 import time
@@ -13,13 +13,16 @@ from aiperf_core.harness.processes import answers
 from aiperf_core.harness.processes.answers import Sample
 from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.participant import Participant
-from aiperf_core.harness.run.trust import Notices, Trusted
+from aiperf_core.harness.run.setup import Trust
 from aiperf_core.measurements import Batch
+from aiperf_core.results.models import Sighting
 from aiperf_core.stats.observations import Clocks
 
 _SEED_BITS = 62
 # The number of seeds where their guard is switched off.
 _GUESSABLE = 4
+# A worker's notices during a sample, in their order.
+_NOTICES = ("start", "stop", "fingerprinted")
 
 
 class JudgeError(Exception):
@@ -28,8 +31,12 @@ class JudgeError(Exception):
 
 @define
 class Clockwork:
-    """Where the time of a sampling loop went, in seconds. The fields are those of `Overhead`."""
+    """Where the time of a run went, in seconds. The fields are those of `Overhead`."""
 
+    setup_s: float = 0.0
+    warmup_s: float = 0.0
+    sampling_s: float = 0.0
+    checks_s: float = 0.0
     samples: int = 0
     timed_s: float = 0.0
     refresh_s: float = 0.0
@@ -37,6 +44,12 @@ class Clockwork:
     verification_s: float = 0.0
     stopping_s: float = 0.0
     messages_s: float = 0.0
+
+    @property
+    def other_s(self) -> float:
+        """The rest of the time of sampling."""
+        parts = self.timed_s + self.refresh_s + self.flush_s + self.verification_s + self.stopping_s + self.messages_s
+        return max(0.0, self.sampling_s - parts)
 
 
 @frozen(kw_only=True)
@@ -61,7 +74,7 @@ class Method:
     has_state: bool
     cold: bool
     off: frozenset[str]
-    trust: Trusted
+    trust: Trust
     fingerprints: bool
     timeout_s: float
 
@@ -80,43 +93,64 @@ class Method:
         return self.clocks.per_call(self.clock, sample.time_s, calls)
 
 
-@define(eq=False)
-class Seeds:
-    """The seeds of a run.
+@define
+class Notices:
+    """The times of a worker's notices by the supervisor's clock: start, stop, fingerprint of the output.
 
-    first: the seed of the values that the inputs had when they were made.
-    drawn: all that were drawn.
+    _guarded: whether each notice may come once, in this order. Otherwise the first of each counts.
     """
 
-    rng: random.Random
-    first: int
-    off: frozenset[str]
-    drawn: list[int] = field(factory=list)
+    _guarded: bool
+    _times_ns: dict[str, int] = field(factory=dict)
 
-    def new(self) -> int:
-        """Draw a seed."""
-        if "fresh_values" in self.off:
-            return self.first
-        guessable = "seeds" in self.off
-        self.drawn.append(len(self.drawn) % _GUESSABLE if guessable else self.rng.getrandbits(_SEED_BITS))
-        return self.drawn[-1]
+    def note(self, notice: str) -> None:
+        """Raises `ChildError` for one that does not come next."""
+        if self._guarded and notice not in _NOTICES[len(self._times_ns) : len(self._times_ns) + 1]:
+            raise ChildError("protocol", f"sent the notice {notice!r} after {', '.join(self._times_ns) or 'none'}")
+        self._times_ns.setdefault(notice, time.perf_counter_ns())
+
+    @property
+    def bracket_s(self) -> float:
+        """Seconds from the start to the stop. Raises `KeyError` where one of them is missing."""
+        return (self._times_ns["stop"] - self._times_ns["start"]) / 1e9
+
+    def fingerprinted(self, answered: float) -> float:
+        """When the output was ready, by `time.perf_counter`: before it was delivered, or with the answer."""
+        return self._times_ns["fingerprinted"] / 1e9 if "fingerprinted" in self._times_ns else answered
+
+    def begun_s(self, asked: float) -> float:
+        """Seconds from a time of `time.perf_counter` to the start."""
+        return self._times_ns["start"] / 1e9 - asked
 
 
 @define(eq=False)
 class SampleTaker:
-    """Takes single samples.
+    """Takes single samples, and has them judged.
 
+    rng: draws the seeds.
+    first_seed: the seed of the values that the inputs had when they were made.
+    drawn: all seeds that were drawn.
     clockwork: where the time goes.
     present: the seed of the values in the memory of the last sample; None where it is unknown.
     """
 
     judge: Child
     method: Method
-    seeds: Seeds
+    rng: random.Random
+    first_seed: int
+    drawn: list[int] = field(factory=list)
     clockwork: Clockwork = field(factory=Clockwork)
     present: int | None = None
     _numbers: dict[str, float] = field(factory=dict)
     _memory: int = 0
+
+    def new_seed(self) -> int:
+        """Draw a seed."""
+        if "fresh_values" in self.method.off:
+            return self.first_seed
+        guessable = "seeds" in self.method.off
+        self.drawn.append(len(self.drawn) % _GUESSABLE if guessable else self.rng.getrandbits(_SEED_BITS))
+        return self.drawn[-1]
 
     def ask_judge(self, do: str, **arguments: Any) -> Any:
         """Make a request to the judge. Raises `JudgeError` where it failed."""
@@ -148,8 +182,8 @@ class SampleTaker:
         watcher: sees how long others kept the process, and the supervisor, from running between request and answer.
         """
         method = self.method
-        seed = self.seeds.new() if seed is None else seed
-        own = method.trust.own_values and fresh and "fresh_values" not in method.off
+        seed = self.new_seed() if seed is None else seed
+        own = method.trust.untrusted and fresh and "fresh_values" not in method.off
         renew, timeout_s = (lambda: self._renew(participant, seed, own=own)), method.trust.timeout_s
         try:
             stopped_s = self._prepare(participant, renew)
@@ -160,7 +194,7 @@ class SampleTaker:
                 clock=clock or method.clock,
                 numbers=self._numbers,
                 calls=calls or participant.pace.calls or 1,
-                deliver=method.trust.delivers,
+                deliver=method.trust.untrusted,
                 fingerprinted=fingerprinted and method.fingerprints,
             )
         except (ChildError, KeyError, ValueError) as error:
@@ -200,14 +234,17 @@ class SampleTaker:
         **request: Any,
     ) -> Sample | None:
         """Request a sample, and watch its course. Raises `ChildError`, `KeyError`, `ValueError`."""
-        notices, trust = Notices(participant.worker.guarded), self.method.trust
+        notices = Notices(participant.worker.guarded)
         standing = watcher and (watcher.standing(), process_monitor.own_wait_s())
         asked = time.perf_counter()
         answer = participant.worker.ask("sample", timeout=timeout_s, on_notice=notices.note, **request)
         answered = time.perf_counter()
         self.clockwork.messages_s += answered - asked - notices.bracket_s
+        sample = answers.sample(answer)
+        if self.method.trust.untrusted:  # beside trusted code other threads may be busy
+            sample = evolve(sample, begun_s=notices.begun_s(asked), replied_s=answered - asked)
         return evolve(
-            trust.from_outside(answers.sample(answer), notices, asked, answered),
+            sample,
             bracket_s=notices.bracket_s,
             answered_s=notices.fingerprinted(answered) - asked,
             kept_waiting_s=self._kept_waiting(watcher, standing) if watcher and standing else (0.0, 0.0),
@@ -225,7 +262,7 @@ class SampleTaker:
 
     def take_batch(self, participant: Participant, calls: int) -> tuple[Batch, dict[str, Any]]:
         """Time calls in a row on values of their own, and compare their outputs. Raises `ChildError`, `ValueError`."""
-        timeout, seeds = self.method.timeout_s, [self.seeds.new() for _ in range(calls)]
+        timeout, seeds = self.method.timeout_s, [self.new_seed() for _ in range(calls)]
         inputs: list[Any] = []
 
         def renew() -> None:
@@ -264,11 +301,11 @@ class SampleTaker:
         Values that are `own` are shared with no other implementation.
         """
         start = time.perf_counter()
-        if self.method.trust.own_values:
+        if self.method.trust.untrusted:
             self.ask_judge("turn_to", memory=participant.memory)
         if own or (participant.memory, seed) != (self._memory, self.present):
             self._memory = participant.memory
-            self.present = self.seeds.new() if own else seed
+            self.present = self.new_seed() if own else seed
             self._numbers = self.ask_judge("renew", seed=self.present)
         elif self.method.has_state:
             self.ask_judge("restore")
@@ -277,3 +314,62 @@ class SampleTaker:
         if self.method.cold:
             self.ask_judge("flush")
             self.clockwork.flush_s += time.perf_counter() - refreshed
+
+    # --- checks of a sample
+
+    def is_plausible(self, one: Participant, sample: Sample) -> bool:
+        """Refuse a time that is not positive, instead of clamping it."""
+        method, reported = self.method, sample.time_s
+        if reported > 0 and method.call_s(sample, one.pace.calls) > 0:
+            return True
+        message = (
+            f"a sample took {reported * 1e6:.6g} us by the {method.clock} clock, which itself costs "
+            f"{method.clock_cost_s * 1e6:.6g} us; a time must be positive"
+        )
+        return not one.find(Sighting("timing.event_gaps", message, {"reported_s": reported}))
+
+    def inspect(self, one: Participant, chosen: Sample | None) -> bool:
+        """Check the inputs after a sample, and the output of a chosen one. Return whether the implementation stays."""
+        start = time.perf_counter()
+        judged = chosen is not None and "judged_output" not in self.method.off
+        try:
+            return self._inputs_intact(one, judged) and (not judged or self._output_right(one, chosen))
+        except (ChildError, ValueError) as error:
+            one.fail(error, "sent no output")
+            return False
+        finally:
+            one.pace.since_judged = 0 if judged else one.pace.since_judged + 1
+            self.clockwork.verification_s += time.perf_counter() - start
+
+    def _inputs_intact(self, one: Participant, judged: bool) -> bool:
+        if "inputs_intact" in self.method.off:
+            return True
+        changed = self.ask_judge("changed", thorough=judged)
+        if not changed:
+            return True
+        self.ask_judge("repair")
+        message = f"the call changed its inputs: {', '.join(changed)}; a workload names what may change as state"
+        return not one.find(Sighting("memory.input_mutation", message, {"inputs": changed}))
+
+    def _output_right(self, one: Participant, chosen: Sample | None) -> bool:
+        method = self.method
+        delivered = chosen.output if chosen and method.trust.untrusted else None
+        copied = delivered or answers.output(one.worker.ask("output", timeout=method.timeout_s))
+        one.process.aliases = sorted({*(one.process.aliases or []), *copied.aliases})
+        compared = self.ask_judge("compare", lossy=one.declared.lossy, numbers=copied.numbers)
+        one.recorder.verified(compared)
+        wrong = wrong_output(one, compared)
+        if wrong is not None:
+            return not one.find(wrong)
+        if copied.late and "late_write" not in method.off:
+            message = "the output changed after the clock had stopped: the work was not finished within the timed call"
+            return not one.find(Sighting("timing.incomplete_async", message))
+        return True
+
+
+def wrong_output(one: Participant, compared: dict[str, Any], where: str = "") -> Sighting | None:
+    """What the judge's comparison of an output has found; None where the output is right. `where` begins the text."""
+    if compared["error"] is None:
+        return None
+    issue = "output.quality_below_budget" if one.declared.lossy else "output.wrong_values"
+    return Sighting(issue, f"{where}{compared['error']}")

@@ -1,7 +1,10 @@
-"""The workers of a target's run: started, given the data, and ended; with the folders that they may use."""
+"""The processes of a target's run: its judge, that of the next run, and the workers with the folders they may use."""
 
 import os
+import random
 import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -10,9 +13,10 @@ from attrs import asdict, define, field
 from aiperf_core.errors import AiperfError
 from aiperf_core.executor import WorkerHandle, WorkerSpec
 from aiperf_core.harness.isolation.observed_page import ObservedPage
+from aiperf_core.harness.isolation.observer import is_alive
 from aiperf_core.harness.isolation.scratch import Scratch
 from aiperf_core.harness.processes import answers
-from aiperf_core.harness.processes.child import ChildError
+from aiperf_core.harness.processes.child import Child, ChildError, ForkServer
 from aiperf_core.harness.run.options import COMPILING
 from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.setup import Setup
@@ -21,6 +25,81 @@ from aiperf_core.work_folder import WorkFolder
 # A worker may take this part of the memory that is free when it starts; the rest keeps the machine alive.
 _MEMORY_SHARE = 0.7
 _IMPORT_TIMEOUT_S = 60.0
+_LOG_TIMEOUT_S = 10.0
+
+
+@define(eq=False)
+class JudgeProcess:
+    """A judge that was asked to open a target.
+
+    first_seed: the seed of the first values of the inputs.
+    """
+
+    child: Child
+    first_seed: int
+
+    @classmethod
+    def start(
+        cls,
+        server: ForkServer,
+        log: Path,
+        request: Mapping[str, Any],
+        rng: random.Random,
+        *,
+        memory_limit_bytes: int | None = None,
+        ahead: bool = False,
+    ) -> "JudgeProcess":
+        """Fork a judge, which opens the target in the background; `ahead` of the run that uses it."""
+        child = server.spawn("judge", "judge", log, memory_limit_bytes=memory_limit_bytes)
+        first_seed = rng.getrandbits(62)
+        child.post("open", **request, seed=first_seed, static_seed=rng.getrandbits(62), ahead=ahead)
+        return cls(child, first_seed)
+
+    def opened(self, timeout: float, log: Path) -> dict[str, Any]:
+        """Its report of the target, once it is open. It prints to `log` from now on. Raises `ChildError`."""
+        report: dict[str, Any] = self.child.collect(timeout=timeout)
+        log = log.absolute()  # the process may be in another folder
+        if self.child.log.absolute() != log:
+            self.child.ask("print_to", timeout=_LOG_TIMEOUT_S, log=str(log))
+            self.child.log = log
+        return report
+
+
+@define(eq=False)
+class NextJudge:
+    """A judge for the next run of untrusted code, which opens the target before that run needs it.
+
+    It is as new as any: forked from the server, and asked for nothing but the target. It has seen no candidate. It is
+    used only if the next run asks for the same, and the sources are still those of the run before its start.
+
+    server: the fork server.
+    log: for what it prints before it is used.
+    sources: the hashes of the packages of the targets, as of the start of a run.
+    """
+
+    server: ForkServer
+    log: Path
+    sources: Mapping[str, str] = field(factory=dict, init=False)
+    _wanted: tuple[Mapping[str, Any], object, Mapping[str, str]] | None = field(default=None, init=False)
+    _ready: JudgeProcess | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Start it, where a run has told what is wanted."""
+        if self._wanted is not None and self._ready is None:
+            self._ready = JudgeProcess.start(self.server, self.log, self._wanted[0], random.SystemRandom(), ahead=True)
+
+    def take(self, request: Mapping[str, Any], described: object) -> JudgeProcess | None:
+        """The judge that was started, for one run; None where there is none, or it does not fit or has ended.
+
+        The next run will ask for the same, probably.
+        """
+        ready, self._ready = self._ready, None
+        before, self._wanted = self._wanted, (request, described, self.sources)
+        # A process may end while nothing is asked of it, as when memory runs out.
+        if ready is None or (before == self._wanted and is_alive(ready.child.pid)):
+            return ready
+        ready.child.kill()
+        return None
 
 
 @define(eq=False)
