@@ -26,6 +26,11 @@ class Service:
         """Send a notice before the reply."""
         self._channel.send({"token": self._token, "notice": notice})
 
+    @classmethod
+    def main(cls, channel: Channel) -> None:
+        """Serve a supervisor."""
+        cls(channel).serve()
+
     def serve(self) -> None:
         """Answer requests."""
         while True:

@@ -98,6 +98,4 @@ def serve_rank(address: str, log: str) -> None:
         worker.main(channel)
 
 
-def main(channel: Channel) -> None:
-    """Serve a supervisor."""
-    Launcher(channel).serve()
+main = Launcher.main

@@ -10,7 +10,7 @@ from attrs import asdict
 from aiperf_core.benchmark import Benchmark, call_with
 from aiperf_core.candidate_format import reference_of
 from aiperf_core.described import Described, DescribedImplementation, TargetRef
-from aiperf_core.harness.processes.channel import Channel, Message
+from aiperf_core.harness.processes.channel import Message
 from aiperf_core.harness.processes.service import Service
 from aiperf_core.loading import load_benchmark
 
@@ -75,6 +75,4 @@ def describe(benchmark: Benchmark, module: str) -> Described:
     )
 
 
-def main(channel: Channel) -> None:
-    """Serve a supervisor."""
-    Describer(channel).serve()
+main = Describer.main

@@ -219,6 +219,4 @@ class Judge(Service):
         return wrong or max(compared, key=lambda one: one["worst"] or 0.0)
 
 
-def main(channel: Channel) -> None:
-    """Serve a supervisor."""
-    Judge(channel).serve()
+main = Judge.main

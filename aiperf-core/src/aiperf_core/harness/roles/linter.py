@@ -469,6 +469,4 @@ def _form(nodes: list[tuple[str, pytree.Shape, Any]]) -> frozenset[str]:
     return frozenset(f"{path or 'the answer'} ({pytree.expected(node)})" for path, node, _ in nodes)
 
 
-def main(channel: Channel) -> None:
-    """Serve a supervisor."""
-    Linter(channel).serve()
+main = Linter.main

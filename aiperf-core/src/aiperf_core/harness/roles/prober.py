@@ -7,7 +7,7 @@ from attrs import asdict
 
 from aiperf_core.devices import ceilings, links
 from aiperf_core.devices.device import Device
-from aiperf_core.harness.processes.channel import Channel, Message
+from aiperf_core.harness.processes.channel import Message
 from aiperf_core.harness.processes.service import Service
 
 
@@ -51,6 +51,4 @@ class Prober(Service):
         return {count: list(best) for count, best in links.all_reduce(device, rank, world, store).items()}
 
 
-def main(channel: Channel) -> None:
-    """Serve a supervisor."""
-    Prober(channel).serve()
+main = Prober.main

@@ -356,6 +356,4 @@ def _told(timed: Timed) -> Message:
     return asdict(timed, filter=lambda one, _: one.name not in ("result", "minor_faults"))
 
 
-def main(channel: Channel) -> None:
-    """Serve a supervisor."""
-    Worker(channel).serve()
+main = Worker.main

@@ -161,7 +161,7 @@ class Bench:
             "off": sorted(setup.options.off),
             "memories": self._memories,
             "tolerance": asdict(tolerance) if tolerance else None,
-            "flush_bound": asdict(setup.machine.flush_bound) if setup.machine.flush_bound else None,
+            "flush_bound": asdict(setup.flush_bound) if setup.flush_bound else None,
         }
         if self.next_judge is not None and setup.untrusted and not setup.foreign:
             ready = self.next_judge.take(request, setup.plan.described)
@@ -228,7 +228,7 @@ class Bench:
             return Clocks()
         if self.setup.kind.clock is None:
             return Clocks({"wall": self.opened["clock_cost_s"]})
-        ceilings = self.setup.machine.ceilings(False)
+        ceilings = self.setup.ceilings(False)
         cost_s, step_s = (ceilings.event_overhead_s, ceilings.event_step_s) if ceilings else (None, None)
         return Clocks({"device": cost_s} if cost_s else {}, {"device": step_s} if step_s else {})
 
@@ -248,7 +248,7 @@ def _participant(setup: Setup, declared: DescribedImplementation) -> Participant
     if not setup.kind.has_ceilings:
         not_observed["faster_than_light"] = f"nothing is known of what {setup.device.name!r} reaches"
     one.recorder.note(not_observed=not_observed)
-    reason = next(filter(None, (lacking(text, setup.machine.hardware) for text in declared.requires)), None)
+    reason = next(filter(None, (lacking(text, setup.hardware) for text in declared.requires)), None)
     if reason:
         one.stop(Verdict.SKIPPED, reason)
     return one

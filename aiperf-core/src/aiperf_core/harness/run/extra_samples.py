@@ -116,7 +116,7 @@ class ExtraSamples:
                     return
                 present = self.taker.present or 0
                 (one.process.fresh_s if fresh else one.process.repeated_s).append(self.taker.method.call_s(sample, 1))
-            if not _faster(one.process.repeated_s, one.process.fresh_s):
+            if median(one.process.repeated_s) >= _FASTER * median(one.process.fresh_s):
                 return
 
     def run_steadily(self, one: Participant, least_s: float, enough: Callable[[], bool]) -> None:
@@ -196,7 +196,3 @@ class ExtraSamples:
             return None
         wrong = wrong_output(one, compared, "in calls without a pause: ")
         return None if wrong is not None and one.find(wrong) else batch
-
-
-def _faster(repeated_s: list[float], fresh_s: list[float]) -> bool:
-    return median(repeated_s) < _FASTER * median(fresh_s)

@@ -19,7 +19,7 @@ from aiperf_core.formats.candidate import check_inputs
 from aiperf_core.harness.processes.child import Child, ChildError
 from aiperf_core.harness.run.machine import IMPORT_TIMEOUT_S, Machine
 from aiperf_core.harness.run.progress import Store, TimeLeft, key_of
-from aiperf_core.harness.run.setup import MachineFacts, Plan, Reporter, Setup
+from aiperf_core.harness.run.setup import Plan, Reporter, Setup
 from aiperf_core.harness.run.target_run import run_target
 from aiperf_core.harness.run.workers import NextJudge
 from aiperf_core.requirements import lacking
@@ -272,12 +272,10 @@ class Planner(Machine):
                 options=self.options,
                 device=self.options.known.devices[plan.device],
                 kind=self.kind(plan.device),
-                machine=MachineFacts(
-                    hardware=self.hardware_of(plan.device),
-                    ceilings=partial(self.ceilings, plan.device),
-                    left_out=self.left_out(plan.device) if self.options.candidate else (),
-                    flush_bound=self.flush_bound(plan.device) if plan.described.cache == "cold" else None,
-                ),
+                hardware=self.hardware_of(plan.device),
+                ceilings=partial(self.ceilings, plan.device),
+                left_out=self.left_out(plan.device) if self.options.candidate else (),
+                flush_bound=self.flush_bound(plan.device) if plan.described.cache == "cold" else None,
                 server=self._server,
                 executor=self.executor(plan.executor),
                 log_path=lambda name: log_path(plan.name, name),

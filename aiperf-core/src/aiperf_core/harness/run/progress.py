@@ -121,17 +121,13 @@ class TimeLeft:
         """The seconds of a phase in a round: as in the rounds that have ended, else as in an earlier run."""
         if phase == FINAL:
             return self.before.get(FINAL, 0.0)
-        ended = self._round if PHASES.index(phase) >= self._place else self._round + 1
+        ended = self._round if PHASES.index(phase) >= (*PHASES, FINAL).index(self._phase) else self._round + 1
         if ended and phase in self._spent:
             return self._spent[phase] / ended
         if phase != "sampling":
             return self.before.get(phase, 0.0)
         most = max(self.budget_s, self.least_passes * pass_s)
         return min(most, self.before.get("sampling", most))
-
-    @property
-    def _place(self) -> int:
-        return len(PHASES) if self._phase == FINAL else PHASES.index(self._phase)
 
 
 class Store:

@@ -141,7 +141,9 @@ class Rounds:
         decision = Decision(2 * check_at, not_before=budget_ends) if options.until_decided else None
         while self.bench.active:
             start = time.monotonic()
-            self._take_pass(self.bench.active)
+            self.censuses.take(self.bench.active)
+            self.bench.sampler.run_pass(self.progress.passes, self.progress.report)
+            self.progress.passes += 1
             self.progress.left.note_pass(time.monotonic() - start)
             passes += 1
             if passes >= check_at:
@@ -163,11 +165,6 @@ class Rounds:
         bench, method = self.bench, self.bench.taker.method
         observed, active = [one.observed for one in bench.participants], {one.name for one in bench.active}
         return Shown(observed, active, method.clocks, method.clock, bench.sampler.round_number)
-
-    def _take_pass(self, looked_at: list[Participant]) -> None:
-        self.censuses.take(looked_at)
-        self.bench.sampler.run_pass(self.progress.passes, self.progress.report)
-        self.progress.passes += 1
 
     def _take_sides(self, until: float) -> str:
         """Take all passes of one implementation, then all of the next: for the proof of what taking turns guards."""

@@ -148,10 +148,10 @@ class Sampler:
 
     def _choose_calls(self, one: Participant) -> None:
         """Decide how many calls a sample has, or that they are too short for the clock."""
-        one.pace.calls = 1
-        if self.taker.method.cold or self.taker.method.has_state:
+        method, one.pace.calls = self.taker.method, 1
+        if method.cold or method.has_state:
             self._refuse_short_calls(one)
-        elif _quickest(one) < _WOKEN * LEAST_COSTS * self.taker.method.clock_cost_s:
+        elif _quickest(one) < _WOKEN * LEAST_COSTS * method.clock_cost_s:
             self._take_in_a_row(one)
 
     def _take_in_a_row(self, one: Participant) -> None:
@@ -217,9 +217,10 @@ class Sampler:
     def _run_block(self, one: Participant, block: int, first_step: int, seeds: list[int], judged: list[bool]) -> None:
         if one.pace.wakes:
             self._warm_up_once(one)
+        method, rng = self.taker.method, self.taker.rng
         long = bool(one.observed.warmup_s) and _quickest(one) >= FINGERPRINTED_S
-        extra = self.taker.method.fingerprints and not long and self.taker.rng.random() < FINGERPRINTED_BLOCKS
-        fingerprinted = self.taker.rng.randrange(len(seeds)) if extra else None
+        extra = method.fingerprints and not long and rng.random() < FINGERPRINTED_BLOCKS
+        fingerprinted = rng.randrange(len(seeds)) if extra else None
         for index, seed in enumerate(seeds):
             if index == fingerprinted and one.active:
                 self._warm_up_once(one, judged=True)
@@ -232,8 +233,8 @@ class Sampler:
             self._record(one, block, first_step + index, sample, judged=chosen)
             if not self.taker.is_plausible(one, sample) or not self.taker.inspect(one, sample if chosen else None):
                 return
-        if self.taker.method.both_clocks:  # one more sample by the other clock, so that both are recorded
-            sample = self.taker.take(one, clock=self.taker.method.other_clock)
+        if method.both_clocks:  # one more sample by the other clock, so that both are recorded
+            sample = self.taker.take(one, clock="wall" if method.clock == "device" else "device")
             if sample is not None:
                 self._record(one, block, first_step, sample, judged=False)
                 self.taker.inspect(one, None)

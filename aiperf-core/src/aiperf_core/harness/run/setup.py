@@ -150,29 +150,16 @@ class MeasureCeilings(Protocol):
 
 
 @frozen(kw_only=True, eq=False)
-class MachineFacts:
-    """What a machine tells of the device of a run.
-
-    hardware: what the implementations' requirements are compared with.
-    ceilings: measures them, once more where it is given True, with those of `groups` (`wire`, `disk`).
-    left_out: optional protections of the sandbox under which the device does not start.
-    flush_bound: how much a flush of the caches must write; None where nothing is known.
-    """
-
-    hardware: Hardware
-    ceilings: MeasureCeilings
-    left_out: tuple[str, ...]
-    flush_bound: FlushBound | None
-
-
-@frozen(kw_only=True, eq=False)
 class Setup:
     """One target's run.
 
     plan: the target with its declarations and sizes.
     device: the device by which other processes load its kind.
     kind: what this process uses the device through.
-    machine: what the machine tells of the device.
+    hardware: what the implementations' requirements are compared with.
+    ceilings: measures those of the device, once more where it is given True, with those of `groups` (`wire`, `disk`).
+    left_out: optional protections of the sandbox under which the device does not start.
+    flush_bound: how much a flush of the caches must write; None where nothing is known.
     server: forks the judge.
     executor: starts the workers.
     log_path: the file for what a process prints, by the name of the process.
@@ -184,7 +171,10 @@ class Setup:
     options: Options
     device: Device
     kind: DeviceKind
-    machine: MachineFacts
+    hardware: Hardware
+    ceilings: MeasureCeilings
+    left_out: tuple[str, ...]
+    flush_bound: FlushBound | None
     server: ForkServer
     executor: ExecutorKind
     log_path: Callable[[str], Path]

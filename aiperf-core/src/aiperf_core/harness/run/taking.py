@@ -83,11 +83,6 @@ class Method:
         """What the clock adds to a sample."""
         return self.clocks.cost_s.get(self.clock, 0.0)
 
-    @property
-    def other_clock(self) -> str:
-        """The clock that the benchmark is not about."""
-        return "wall" if self.clock == "device" else "device"
-
     def call_s(self, sample: Sample, calls: int) -> float:
         """The time of a call in a sample, without the clock's own cost."""
         return self.clocks.per_call(self.clock, sample.time_s, calls)

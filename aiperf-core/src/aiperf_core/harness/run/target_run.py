@@ -55,7 +55,7 @@ def run_target(setup: Setup, next_judge: NextJudge | None = None) -> tuple[Targe
     result = _unjudged(bench, rounds, created=created, complete=not interrupted)
     costs = [own_cost(cost_of(result.problem), one) for one in observed]
     groups = {*groups_used(costs), *groups_of(setup.plan.described.goals, setup.device.name)}
-    result = judged(result, observed, partial(setup.machine.ceilings, groups=sorted(groups)))
+    result = judged(result, observed, partial(setup.ceilings, groups=sorted(groups)))
     finished = not interrupted and bench.active
     return result, rounds.progress.left.durations if finished else None
 

@@ -231,7 +231,7 @@ class Workers:
             "load": source.format.load,
             "entry": source.entry,
             "scratch": self._scratch.new(one.worker.pids[0]),
-            "without": self.setup.machine.left_out,
+            "without": self.setup.left_out,
         }
 
     def _folder_for(self, one: Participant) -> str | None:
