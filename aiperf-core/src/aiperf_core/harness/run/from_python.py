@@ -1,4 +1,4 @@
-"""A run that is asked for from Python."""
+"""Runs that programs ask for: one from Python, or one after the other with processes that stay."""
 
 import shutil
 import tempfile
@@ -61,7 +61,12 @@ def run(request: RunRequest, *, labels: Mapping[str, str] | None = None, out: st
 
 
 class WarmRuns:
-    """Measures a target again and again. Use as a context manager: leaving it ends every process."""
+    """Measures a target again and again, with one fork server. Use as a context manager: leaving it ends every process.
+
+    Judge, describer and workers are forked anew for each run, and import the benchmark and the candidate anew: a
+    changed file has its effect at once. The judge of a candidate is forked ahead, between two runs; it is not used
+    where a source of the target's package has changed since.
+    """
 
     def __init__(self, server: ForkServer, plugins: Plugins) -> None:
         self._server, self._plugins = server, plugins
