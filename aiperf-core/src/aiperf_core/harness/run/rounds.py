@@ -119,12 +119,12 @@ class Rounds:
 
     def _sample(self) -> None:
         self.progress.tell("sampling")
-        start, setup, taking = time.monotonic(), self.bench.setup, self.bench.sampler
+        start, setup, taker = time.monotonic(), self.bench.setup, self.bench.taker
         self.progress.left.least_passes = self.least_passes
         self.progress.begin_sampling()
         self.bench.conditions.begin_round(self.bench.pids)
         # The time that warming up took belongs to the start.
-        taking.taker.clockwork = self.spent
+        taker.clockwork = self.spent
         try:
             take = self._take_passes if setup.guards("interleaved") else self._take_sides
             self.stopped = take(start + setup.options.longest_round_s)
@@ -132,7 +132,7 @@ class Rounds:
             self.bench.conditions.end_round(self.bench.active, self.bench.pids)
         finally:
             self.spent.sampling_s += time.monotonic() - start
-            taking.taker.clockwork = Clockwork()
+            taker.clockwork = Clockwork()
 
     def _take_passes(self, until: float) -> str:
         """Take passes until the intervals are narrow, the verdicts decided, or the time is up; return which."""
