@@ -52,6 +52,7 @@ class RecordedPlanner:
 
     seconds = 0.0
     cut_short = None
+    next_judge = None
 
     def __init__(self, options, log_folder, server):
         self.options = options
