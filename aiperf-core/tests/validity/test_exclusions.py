@@ -103,7 +103,7 @@ def test_outputs_are_judged_however_chance_falls() -> None:
 
     sampler, _, _ = sampled(4)
     (one,) = sampler.implementations
-    sampler.rng = Never()
+    sampler.taker.rng = Never()
     for number in range(4, 100):
         sampler.run_pass(number, lambda _: None)
     judged = [index for index, chosen in enumerate(one.observed.samples.judged) if chosen]
