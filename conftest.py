@@ -14,12 +14,16 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import psutil
 import pytest
+from attrs import frozen
 
 from aiperf_core.pytest_plugin import TargetItem
+
+if TYPE_CHECKING:
+    from aiperf_core.plugins import Plugins
 
 Found = TypeVar("Found")
 # The exit code of a run with a row that is not trusted, and how often such a line of shell is tried.
@@ -65,6 +69,40 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     if os.environ.get("PYTHONDONTWRITEBYTECODE") == "":
         os.environ["PYTHONDONTWRITEBYTECODE"], sys.dont_write_bytecode = "1", True
+
+
+@frozen
+class Ended:
+    """The exit code of a command, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def plugins() -> "Plugins":
+    """What is installed here."""
+    from aiperf_core.plugins import load_plugins
+
+    return load_plugins()
+
+
+@pytest.fixture(scope="session")
+def aiperf(plugins: "Plugins") -> Callable[..., Ended]:
+    """Runs a command of `aiperf` in this process; `columns` is the width of the terminal."""
+    from click.testing import CliRunner
+
+    from aiperf_core.cli.main import Shell
+
+    def run(*arguments: object, columns: int | None = None) -> Ended:
+        env = {"COLUMNS": str(columns) if columns else None}
+        done = CliRunner().invoke(Shell(plugins), [str(one) for one in arguments], env=env, prog_name="aiperf")
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return Ended(done.exit_code, done.stdout, done.stderr)
+
+    return run
 
 
 class Environment:

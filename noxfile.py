@@ -177,10 +177,11 @@ def docs(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("package", PACKAGES)
 def alone(session: nox.Session, package: str) -> None:
-    """Test a package by itself: its wheel and the core's in a new environment, its tests and its targets."""
+    """Test a package alone, with what it requires: wheels in a new environment, its tests and its targets."""
     wheels = Path(session.create_tmp()) / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
-    sources = sorted({"./aiperf-core", f"./{package}"})
+    required = " ".join(nox.project.load_toml(ROOT / package / "pyproject.toml")["project"]["dependencies"])
+    sources = [f"./{one}" for one in sorted({package, *re.findall(r"aiperf-\w+", required)})]
     session.run("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), *sources)
     tools = nox.project.dependency_groups(GROUPS, "test")
     session.install("-c", "constraints.txt", *map(str, wheels.glob("*.whl")), *tools)

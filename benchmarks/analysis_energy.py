@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from attrs import asdict, frozen
 
-from aiperf_analysis.calc.energy import log_energy, time_error
+from aiperf_analysis.analyses.energy import log_energy, time_error
 from aiperf_core import atomic
 from aiperf_core.devices.energy import Slope, Step, per_call, power_between
 from aiperf_core.harness.run.conditions import EnergyPlan

@@ -63,7 +63,7 @@ def made_up(folder: Path) -> None:
         )
         maker.bundle(f"sizes-{size}", result, created=f"2026-11-22T1{number}:00:00+00:00", skipped=[])
     training.write(folder / "step.json", training.Job(steps=3, layers=6))
-    loads = runpy.run_path(str(TESTS / "load_bundles.py"))
+    loads = runpy.run_path(str(TESTS.parents[1] / "aiperf-calc" / "tests" / "load_bundles.py"))
     points = [loads["point"](rate, min(rate, 60), residence_s=0.1 + rate / 500) for rate in (10, 20, 40, 60, 80)]
     content = loads["payload"](*points, capacity=60.0)
     loads["written"](folder / "server", "2026-08-22T15:00:00+00:00", chat=content)

@@ -29,8 +29,8 @@ import aiohttp
 from aiohttp import web
 from attrs import asdict, frozen
 
-from aiperf_analysis.calc import sizing
-from aiperf_analysis.calc.load_bundle import read_bundle
+from aiperf_calc import sizing
+from aiperf_calc.load_bundle import read_bundle
 from aiperf_load.arrivals import plan
 from aiperf_load.spec import Arrivals, LoadSpec, Rules, Server
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import evolve, frozen
-from click.testing import CliRunner
+from attrs import evolve
 
-from aiperf_core.cli.main import Shell
 from aiperf_core.harness.processes.child import ForkServer
 from aiperf_core.harness.run.bundle_run import BundleRun, NewBundle
 from aiperf_core.harness.run.from_python import Silent
@@ -20,7 +18,7 @@ from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.harness.run.request import ResolvedRequest
 from aiperf_core.measurements import Energy, Memory, Samples
-from aiperf_core.plugins import Plugins, load_plugins
+from aiperf_core.plugins import Plugins
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Row, TargetResult, Verdict
@@ -29,15 +27,6 @@ from aiperf_core.stats.intervals import verdict as verdict_of
 
 HERE = Path(__file__).parent
 WITHOUT = "AIPERF_TEST_WITHOUT_POSTGRESQL"
-
-
-@frozen
-class Told:
-    """What a command printed, and its exit code."""
-
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -49,32 +38,12 @@ def _own_runtime_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 
 @pytest.fixture(scope="session")
-def plugins() -> Plugins:
-    """What is installed here."""
-    return load_plugins()
-
-
-@pytest.fixture(scope="session")
 def known_targets(plugins: Plugins) -> set[str]:
     """The names of the targets of the chapters; beside core alone there are none to compare with."""
     names = {target.name for target in plugins.targets}
     if all(name.startswith("practice.") for name in names):
         pytest.skip("no chapter is installed")
     return names
-
-
-@pytest.fixture
-def aiperf(plugins: Plugins) -> Callable[..., Told]:
-    """Runs a command of `aiperf` in this process; `columns` is the width of the terminal."""
-
-    def run(*arguments: object, columns: int | None = None) -> Told:
-        env = {"COLUMNS": str(columns) if columns else None}
-        done = CliRunner().invoke(Shell(plugins), [str(one) for one in arguments], env=env, prog_name="aiperf")
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        return Told(done.exit_code, done.stdout, done.stderr)
-
-    return run
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ SOURCE = Path(__file__).parents[1] / "src" / "aiperf_analysis"
 # From the ground up. A room is a folder, or a file of the package's own folder.
 LAYERS = (
     {"options", "documents", "filters"},
-    {"load_documents", "fleet_documents"},
-    {"selection", "machine", "power_watch", "traces", "prices", "live", "models"},
-    {"joint", "sizes", "history", "calc"},
+    {"fleet_documents"},
+    {"selection", "machine", "power_watch", "traces", "live", "models"},
+    {"joint", "sizes", "history"},
     {"lines"},
     {"store", "advice", "ci"},
     {"sources", "analyses", "schema"},

@@ -1,18 +1,15 @@
 """Cost: rent, own hardware, electricity, tokens, break-even, and what has no price."""
 
 import json
-from functools import cache
+from functools import partial
 
 import pytest
 from attrs import evolve
-from click.testing import CliRunner
 
 from aiperf_analysis.analyses.cost import Options, analyze
 from aiperf_analysis.selection import select
-from aiperf_core.cli.main import Shell
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Energy
-from aiperf_core.plugins import load_plugins
 from aiperf_core.report.result import Figure
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
@@ -124,7 +121,7 @@ def test_electricity_needs_no_price(tmp_path):
 
 def test_the_published_check_by_a_row():
     # 800 W at 1500 tokens/s, 0.16 USD a kWh, PUE 1.5: see test_calc for the same by the formula.
-    from aiperf_analysis.calc import cost
+    from aiperf_calc import cost
 
     assert round(1e6 * cost.electricity(800 / 1500, 0.16, 1.5), 4) == 0.0356
 
@@ -161,25 +158,21 @@ def test_gpu_and_top(tmp_path, prices):
     )
 
 
-@cache
-def plugins():
-    return load_plugins()
+@pytest.fixture
+def cost(aiperf):
+    return partial(aiperf, "analyze", "cost")
 
 
-def cost(*arguments):
-    return CliRunner().invoke(Shell(plugins()), ["analyze", "cost", *map(str, arguments)])
-
-
-def test_the_command(tmp_path, prices):
+def test_the_command(cost, tmp_path, prices):
     bundle(tmp_path / "a")
     found = cost(tmp_path / "a", "--prices", prices, "--json")
-    assert (found.exit_code, found.stderr) == (0, "")
-    assert json.loads(found.stdout)["analysis"] == "cost"
+    assert (found.code, found.err) == (0, "")
+    assert json.loads(found.out)["analysis"] == "cost"
     seed = cost(tmp_path / "a", "--prices", "seed")
-    assert seed.exit_code == 1
-    assert "No price in the example 'seed' for: nvidia-h200-x1." in seed.stdout
+    assert seed.code == 1
+    assert "No price in the example 'seed' for: nvidia-h200-x1." in seed.out
     for kind in ("csv", "html", "svg"):
-        assert cost(tmp_path / "a", "--prices", prices, "--out", tmp_path / f"cost.{kind}").exit_code == 0
+        assert cost(tmp_path / "a", "--prices", prices, "--out", tmp_path / f"cost.{kind}").code == 0
 
 
 @pytest.mark.parametrize(
@@ -196,13 +189,13 @@ def test_the_command(tmp_path, prices):
                                     "aiperf prices add. An example without date and source: --prices seed"),
     ],
 )  # fmt: skip
-def test_bad_input(tmp_path, arguments, message):
+def test_bad_input(cost, tmp_path, arguments, message):
     found = cost(bundle(tmp_path / "a"), *arguments)
-    assert found.exit_code == 2
-    assert found.stderr == f"aiperf: {message.format(none=tmp_path / 'none.toml')}\n"
+    assert found.code == 2
+    assert found.err == f"aiperf: {message.format(none=tmp_path / 'none.toml')}\n"
 
 
-def test_max_age(tmp_path, prices):
+def test_max_age(cost, tmp_path, prices):
     found = cost(bundle(tmp_path / "a"), "--prices", prices, "--max-age", "0")
-    assert found.exit_code == 2
-    assert "--max-age accepts 0 days. Read the price again and add it: aiperf prices add" in found.stderr
+    assert found.code == 2
+    assert "--max-age accepts 0 days. Read the price again and add it: aiperf prices add" in found.err

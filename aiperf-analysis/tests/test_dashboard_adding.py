@@ -73,7 +73,7 @@ def test_a_bundle_is_added_once(client, bundle, seal, kept, mode):
 
 
 def test_a_bundle_of_a_load_is_added(client, kept, tmp_path):
-    loads = runpy.run_path(str(HERE / "load_bundles.py"))
+    loads = runpy.run_path(str(HERE.parents[1] / "aiperf-calc" / "tests" / "load_bundles.py"))
     path = loads["stored"](tmp_path / "load")
     seal = Bundle(path).manifest.hashes[MANIFEST]
     answer = client.put(f"/api/v1/bundles/{seal}", content=packed(path), headers=SECRET)

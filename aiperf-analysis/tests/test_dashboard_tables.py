@@ -9,12 +9,14 @@ from attrs import evolve
 
 from aiperf_analysis.dashboard import shown
 from aiperf_analysis.dashboard.pages import load_tables
-from aiperf_analysis.load_documents import load_of
+from aiperf_calc.load_documents import load_of
 from aiperf_core.report.result import Column, Origin, Record, Table, counted
 from aiperf_core.results import example
 from aiperf_core.results.models import Document
 
-site, loads = (runpy.run_path(str(Path(__file__).with_name(name))) for name in ("dashboard_site.py", "load_bundles.py"))
+HERE = Path(__file__).parent
+site = runpy.run_path(str(HERE / "dashboard_site.py"))
+loads = runpy.run_path(str(HERE.parents[1] / "aiperf-calc" / "tests" / "load_bundles.py"))
 
 
 def test_a_column_that_has_a_value_in_no_row_is_named_instead_of_shown():

@@ -7,22 +7,19 @@ import signal
 import subprocess
 import sys
 import time
-from functools import cache
+from functools import partial
 
 import numpy as np
 import pytest
 from attrs import evolve
-from click.testing import CliRunner
 
 from aiperf_analysis import power_watch
+from aiperf_analysis.analyses.energy import LogEnergy, log_energy, mean_watts, rank_ranges, time_error
 from aiperf_analysis.analyses.power import Options, analyze
-from aiperf_analysis.calc.energy import LogEnergy, log_energy, mean_watts, rank_ranges, time_error
 from aiperf_analysis.power_watch import Sample, Sensor, energy_of, watch
 from aiperf_analysis.selection import select
-from aiperf_core.cli.main import Shell
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Energy, Estimate
-from aiperf_core.plugins import load_plugins
 from aiperf_core.report import cell_text
 from aiperf_core.report.result import Figure
 from aiperf_core.results import example
@@ -343,25 +340,21 @@ def test_the_script_that_shows_how_often_intervals_hold(capsys, tmp_path):
 # --- the command
 
 
-@cache
-def plugins():
-    return load_plugins()
+@pytest.fixture
+def power(aiperf):
+    return partial(aiperf, "power")
 
 
-def power(*arguments):
-    return CliRunner().invoke(Shell(plugins()), ["power", *map(str, arguments)])
-
-
-def test_power_alone_is_the_analysis(tmp_path):
+def test_power_alone_is_the_analysis(power, aiperf, tmp_path):
     bundle(tmp_path / "a")
     alone = power(tmp_path, "--json")
-    whole = CliRunner().invoke(Shell(plugins()), ["analyze", "power", str(tmp_path), "--json"])
-    assert (alone.exit_code, alone.stdout) == (0, whole.stdout)
-    assert json.loads(alone.stdout)["analysis"] == "power"
-    assert power("--help").exit_code == 0
+    whole = aiperf("analyze", "power", tmp_path, "--json")
+    assert (alone.code, alone.out) == (0, whole.out)
+    assert json.loads(alone.out)["analysis"] == "power"
+    assert power("--help").code == 0
 
 
-def test_no_sensor_is_1_and_the_command_is_not_started(monkeypatch, tmp_path):
+def test_no_sensor_is_1_and_the_command_is_not_started(power, monkeypatch, tmp_path):
     import contextlib
 
     @contextlib.contextmanager
@@ -370,15 +363,15 @@ def test_no_sensor_is_1_and_the_command_is_not_started(monkeypatch, tmp_path):
 
     monkeypatch.setattr(power_watch, "sensors", none)
     found = power("watch", "touch", tmp_path / "made")
-    assert found.exit_code == 1
-    assert found.stderr == (
+    assert found.code == 1
+    assert found.err == (
         "aiperf: no sensor of this machine shows power or energy, so the command was not started. gpu: no NVIDIA GPU was "
         "found; cpu: no intel-rapl zone. Run it where a GPU's driver or the processor's counters can be read.\n"
     )
     assert not (tmp_path / "made").exists()
 
 
-def test_watch_reports_on_standard_error_and_in_a_file(monkeypatch, tmp_path):
+def test_watch_reports_on_standard_error_and_in_a_file(power, monkeypatch, tmp_path):
     import contextlib
 
     @contextlib.contextmanager
@@ -389,13 +382,13 @@ def test_watch_reports_on_standard_error_and_in_a_file(monkeypatch, tmp_path):
     found = power(
         "watch", "--rate", 50, "--out", tmp_path / "w.json", "--", sys.executable, "-c", "raise SystemExit(3)"
     )
-    assert (found.exit_code, found.stdout) == (3, "")
+    assert (found.code, found.out) == (3, "")
     document = json.loads((tmp_path / "w.json").read_text())
     assert document["details"]["exit_code"] == 3
     assert "no gpu: no NVIDIA GPU was found" in document["assumptions"]
     shown = power("watch", "--", "true")
-    assert shown.exit_code == 0
-    assert shown.stdout == ""
-    assert "'true' took" in shown.stderr
-    assert power("watch").exit_code == 2
-    assert power("watch", "--").exit_code == 2
+    assert shown.code == 0
+    assert shown.out == ""
+    assert "'true' took" in shown.err
+    assert power("watch").code == 2
+    assert power("watch", "--").code == 2

@@ -18,7 +18,7 @@ from aiperf_core.plugins import load_plugins
 from aiperf_core.results.bundle import Bundle
 
 HERE = Path(__file__).parent
-LOADS = runpy.run_path(str(HERE / "load_bundles.py"))
+LOADS = runpy.run_path(str(HERE.parents[1] / "aiperf-calc" / "tests" / "load_bundles.py"))
 SITE = runpy.run_path(str(HERE / "dashboard_site.py"))
 point, payload, written, stored = (LOADS[name] for name in ("point", "payload", "written", "stored"))
 PLUGINS = load_plugins()
@@ -117,8 +117,7 @@ def changed(**more):
 
 
 @pytest.mark.parametrize(("content", "problem"), [
-    (payload(point(20, 20), format=2), "has format 2, and this aiperf-analysis reads format 1. Upgrade "
-     "aiperf-analysis."),
+    (payload(point(20, 20), format=2), "has format 2, and this aiperf-calc reads format 1. Upgrade aiperf-calc."),
     ({"rate": 3}, "holds no load of format 1: at the top level: found no field 'mode'; expected every field of a Load"),
     (changed(trusted="yes"), "holds no load of format 1: at points[0].trusted: found \"yes\"; expected true or false"),
     (changed(latencies={}), "holds no load of format 1: point 'p000' has no p50 of ttft_s."),

@@ -12,42 +12,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from attrs import field, frozen
-from click.testing import CliRunner
 
-from aiperf_core.cli.main import Shell
-from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_load.servers.clockwork import Clockwork, Handler
 
 # Modules beside the tests.
 sys.path.append(str(Path(__file__).parent))
-
-
-@frozen
-class Told:
-    """What a command printed, and its exit code."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture(scope="session")
-def plugins() -> Plugins:
-    """What is installed here."""
-    return load_plugins()
-
-
-@pytest.fixture(scope="session")
-def aiperf(plugins: Plugins) -> Callable[..., Told]:
-    """Runs a command of `aiperf` in this process."""
-
-    def run(*arguments: object) -> Told:
-        done = CliRunner().invoke(Shell(plugins), [str(one) for one in arguments], prog_name="aiperf")
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        return Told(done.exit_code, done.stdout, done.stderr)
-
-    return run
 
 
 @frozen

@@ -1,9 +1,7 @@
 """The documents of other packages in a bundle: their names and places."""
 
-from aiperf_core.results.filenames import file_name, target_name
+from aiperf_core.results.filenames import target_name
 from aiperf_core.results.models import Manifest
-
-READER = "aiperf-analysis"
 
 
 def sealed_names(manifest: Manifest, kind: str) -> list[str]:
@@ -11,8 +9,3 @@ def sealed_names(manifest: Manifest, kind: str) -> list[str]:
     begin, end = f"{kind}/", ".json"
     files = [one for one in manifest.hashes if one.startswith(begin) and one.endswith(end)]
     return sorted(target_name(one.removeprefix(begin).removesuffix(end)) for one in files)
-
-
-def path_of(kind: str, name: str) -> str:
-    """The file of a document in a bundle."""
-    return f"{kind}/{file_name(name)}.json"

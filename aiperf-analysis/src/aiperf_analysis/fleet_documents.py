@@ -6,10 +6,10 @@ installed.
 
 from attrs import frozen
 
-from aiperf_analysis.documents import READER, path_of
 from aiperf_core.names import words
 from aiperf_core.results import read_payload
 from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.filenames import document_path
 from aiperf_core.results.models import Document
 
 KIND = "fleet"
@@ -97,9 +97,9 @@ class Fleet:
 def read(bundle: Bundle, name: str) -> tuple[Document, Fleet]:
     """A fleet of a bundle, with its document. Raises BundleError for one of another format."""
     document = bundle.document(KIND, name)
-    return document, fleet_of(document, words(str(bundle.path / path_of(KIND, name))))
+    return document, fleet_of(document, words(str(bundle.path / document_path(KIND, name))))
 
 
 def fleet_of(document: Document, place: str) -> Fleet:
     """The fleet of a document that lies at a place. Raises BundleError for one of another format."""
-    return read_payload(document, Fleet, FORMAT, READER, place=place)
+    return read_payload(document, Fleet, FORMAT, "aiperf-analysis", place=place)

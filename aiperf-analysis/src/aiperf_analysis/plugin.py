@@ -25,8 +25,6 @@ COMMANDS = (
     ("demo", "Measure small targets on the CPU, and show them as pages.", LOOK),
     ("db", "Keep the figures of many bundles in a database.", LOOK),
     ("power", "Analyze energy; watch the power of a command.", LOOK),
-    ("prices", "Show, check and add prices of machines.", LOOK),
-    ("calc", "Size caches, models, GPUs, replicas and costs by formulas.", LOOK),
     ("ci", "Run a suite continuously, and stop at a confirmed regression.", CHECK),
     ("checklist", "List recommendations, their proofs, and probes of this machine.", CHECK),
     ("probe", "Describe this machine and its peak rates as one document.", HERE),

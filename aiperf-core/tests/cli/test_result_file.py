@@ -101,6 +101,10 @@ def test_a_name_that_cannot_be_written_is_refused_first(folder, tmp_path, comman
     result = ask(folder, command, tmp_path / "none" / "result.csv")
     message = f"aiperf: the folder '{tmp_path / 'none'}' does not exist. Make it, or choose another --out.\n"
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
+    (tmp_path / "folder.csv").mkdir()
+    result = ask(folder, command, tmp_path / "folder.csv")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.endswith(f"File '{tmp_path / 'folder.csv'}' is a directory.\n")
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.svg"])

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.result_file import result_file_option, show_result
 from aiperf_core.contributions import Installed
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
-from aiperf_core.names import printable
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import nearest
 
@@ -146,13 +146,7 @@ def _read_from() -> list[click.Parameter]:
 
 def _shown_as() -> list[click.Parameter]:
     @click.command()
-    @click.option(
-        "-o",
-        "--out",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        help="Write to a file: .json, .csv or .html, or the main picture as .svg, .png or .pdf.",
-    )
+    @result_file_option
     @json_option("the result as one JSON document")
     def taken() -> None:
         pass
@@ -203,10 +197,8 @@ def run(function: Callable[..., Any], values: dict[str, Any]) -> ExitCode:
     from aiperf_analysis.sizes import analyzed
 
     options = options_from(function, values)
-    output(values, check_only=True)
     if of_files(function):
-        result: Result = function(list(values["files"]), options)
-        return output(values, result)
+        return show_result(function(list(values["files"]), options), values["out"], as_json=values["as_json"])
     selection = selection_of(values)
     return output_of(values, selection, lambda: analyzed(function, selection, options))
 
@@ -269,7 +261,9 @@ def output_of(values: dict[str, Any], selection: "Selection", analyse: Callable[
             error.exit_code = ExitCode.INVALID
             _name(one.reason for one in selection.changed if one.reason.rstrip(".") not in str(error))
         raise
-    code = output(values, evolve(result, status="distrusted") if selection.changed else result)
+    if selection.changed:
+        result = evolve(result, status="distrusted")
+    code = show_result(result, values["out"], as_json=values["as_json"])
     _name(one.reason for one in selection.changed)
     return code
 
@@ -279,28 +273,3 @@ def _name(changed: Iterable[str]) -> None:
 
     for one in changed:
         click.echo(f"aiperf: {words(one)}", err=True)
-
-
-def output(values: dict[str, Any], result: "Result | None" = None, *, check_only: bool = False) -> ExitCode:
-    """Show a result on standard output, or write it to the file of `--out`."""
-    from aiperf_core.report import files
-
-    out: Path | None = values.get("out")
-    if out is not None:
-        files.check(out)
-    if check_only or result is None:
-        return ExitCode.OK
-    if out is not None:
-        files.write(result, out)
-    if values.get("as_json"):
-        from aiperf_core.report.result import document
-        from aiperf_core.results import jsontext
-
-        click.echo(jsontext.dumps(document(result)), nl=False)
-    elif out is None:
-        from aiperf_core.cli import result_screen
-
-        result_screen.show(result)
-    if out is not None:
-        click.echo(f"written: {printable(str(out))}", err=True)
-    return result.exit_code

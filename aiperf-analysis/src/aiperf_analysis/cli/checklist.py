@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiperf_analysis.cli.analyze import output, output_of
+from aiperf_analysis.cli.analyze import output_of
 from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.result_file import result_file_option
 from aiperf_core.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -27,13 +28,7 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="The folder of the bundles.",
 )
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write to a file: .json, .csv or .html.",
-)
+@result_file_option
 @json_option("the result as one JSON document")
 def checklist(
     bundles: tuple[str, ...], topic: str | None, search: str | None, check: bool, folder: Path, **values: Any
@@ -51,7 +46,6 @@ def checklist(
     Examples:
       aiperf checklist --topic host --check
     """
-    output(values, check_only=True)
     from aiperf_analysis.advice import checklist as advice
     from aiperf_analysis.advice import items
     from aiperf_core.results.machine import machine

@@ -2,11 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.result_file import result_file_option
 from aiperf_core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -112,22 +113,17 @@ def check(suite: Path, bundles: tuple[str, ...], conclusive: bool, report: Path 
 @ci.command("history")
 @SUITE
 @click.option("--metric", metavar="NAME", help="The figure. [default: that of the first gate]")
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-    help="Write to a file: .json, .csv, .html, or the main picture as .svg, .png or .pdf.",
-)  # fmt: skip
+@result_file_option
 @json_option("the result as one JSON document")
-def history(suite: Path, metric: str | None, out: Path | None, as_json: bool) -> ExitCode:
+def history(suite: Path, metric: str | None, **values: Any) -> ExitCode:
     """Show the history of SUITE, as aiperf analyze history does."""
     found = _read(suite)
     from aiperf_analysis.analyses.history import Options, analyze
     from aiperf_analysis.ci.gating import history as runs_of
-    from aiperf_analysis.cli.analyze import output, output_of
+    from aiperf_analysis.cli.analyze import output_of
     from aiperf_analysis.options import from_texts
     from aiperf_analysis.sizes import analyzed
 
-    values = {"out": out, "as_json": as_json}
-    output(values, check_only=True)
     first = found.gates[0] if found.gates else None
     texts = {"metric": metric or (first.metric if first else "time"), "order": "created"}
     if first is not None and first.floor is not None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from aiperf_analysis.cli.analyze import output, output_of
+from aiperf_analysis.cli.analyze import output_of
 from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.result_file import result_file_option, show_result
 from aiperf_core.errors import ExitCode, UsageError
 
 
@@ -26,13 +27,7 @@ from aiperf_core.errors import ExitCode, UsageError
     help="Measure the precision of the rules on labelled bundles; rules below 80 % are left out.",
 )
 @click.option("--rules", is_flag=True, help="List the rules instead.")
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write to a file: .json, .csv or .html.",
-)
+@result_file_option
 @json_option("the result as one JSON document")
 def explain(
     bundles: tuple[str, ...], profiles: tuple[Path, ...], labels: Path | None, rules: bool, **values: Any
@@ -52,12 +47,11 @@ def explain(
             if rules
             else "name at least one bundle: aiperf explain BUNDLE. The bundles: aiperf results"
         )
-    output(values, check_only=True)
     from aiperf_analysis.advice import explain as advice
 
     precision = advice.labelled(labels) if labels is not None else {}
     if rules:
-        return output(values, advice.rules_table(precision))
+        return show_result(advice.rules_table(precision), **values)
     from aiperf_analysis.selection import select
 
     selection = select(bundles)

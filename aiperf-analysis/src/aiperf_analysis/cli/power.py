@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from aiperf_core.cli.measuring import FiniteRange, json_option
+from aiperf_core.cli.result_file import result_file_option, show_result
 from aiperf_core.errors import ExitCode, UsageError
 
 ANALYSIS = "power"
@@ -43,8 +44,7 @@ def power() -> None:
               help="Only this GPU, as CUDA numbers it. May be repeated. [default: all]")  # fmt: skip
 @click.option("--rate", type=FiniteRange(0.1, 100), default=10.0, show_default=True, metavar="HZ",
               help="Samples a second.")  # fmt: skip
-@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write to a file: .json, .csv, .html, .svg, .png or .pdf.")  # fmt: skip
+@result_file_option
 @json_option("the result as one JSON document, on standard error")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 def watch(gpus: tuple[int, ...], rate: float, out: Path | None, as_json: bool, command: tuple[str, ...]) -> int:
@@ -59,19 +59,17 @@ def watch(gpus: tuple[int, ...], rate: float, out: Path | None, as_json: bool, c
       aiperf power watch -- python train.py
     """
     from aiperf_analysis import power_watch
-    from aiperf_analysis.cli.analyze import output
 
     if command[0] == "--":
         command = command[1:]
     if not command:
         raise UsageError("give a command: aiperf power watch CMD")
-    output({"out": out}, check_only=True)
     with power_watch.sensors(gpus or None) as (found, lacking):
         if not found:
             raise power_watch.no_sensor(lacking)
         watched = power_watch.watch(command, found, rate_hz=rate)
     watched.lacking.update(lacking)
     with contextlib.redirect_stdout(sys.stderr):
-        output({"out": out, "as_json": as_json}, power_watch.result(command, watched))
+        show_result(power_watch.result(command, watched), out, as_json=as_json)
     # As a program that Ctrl-C ended.
     return 128 + 2 if watched.interrupted else watched.exit_code or ExitCode.OK

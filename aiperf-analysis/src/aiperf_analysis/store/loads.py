@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from attrs import frozen
 
-from aiperf_analysis.load_documents import KIND, LoadFigure, Point, read
 from aiperf_analysis.store import tables
 from aiperf_analysis.store.values import Values, as_json
+from aiperf_calc.load_documents import KIND, LoadFigure, Point, read
 from aiperf_core.results.bundle import Bundle
 
 

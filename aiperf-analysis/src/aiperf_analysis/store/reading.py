@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from aiperf_analysis.documents import path_of, sealed_names
+from aiperf_analysis.documents import sealed_names
 from aiperf_analysis.selection import Measured, Read, Selection, fits, gathered, not_read, read_bundle
 from aiperf_analysis.store import tables
 from aiperf_analysis.store.database import Database, opened
@@ -22,7 +22,7 @@ from aiperf_core.errors import BundleError
 from aiperf_core.names import words
 from aiperf_core.report.result import ChangedBundle, LeftOut
 from aiperf_core.results import jsontext
-from aiperf_core.results.filenames import MANIFEST, TARGETS
+from aiperf_core.results.filenames import MANIFEST, TARGETS, document_path
 from aiperf_core.results.models import SCHEMA_VERSION, Document, Manifest, TargetResult
 from aiperf_core.results.seal import seal_of
 from aiperf_core.results.seal_check import SealError
@@ -130,14 +130,14 @@ def _kept(stored: Any, files: Mapping[str, bytes], accept: Callable[[str], bool]
 def _results(run: Measured, files: Mapping[str, bytes], accept: Callable[[str], bool]) -> Iterator[TargetResult]:
     for name in sealed_names(run.manifest, TARGETS):
         if accept(name):
-            path, where = path_of(TARGETS, name), f"'{words(name)}' of '{words(run.path)}' in the store"
+            path, where = document_path(TARGETS, name), f"'{words(name)}' of '{words(run.path)}' in the store"
             yield _sealed(run, path, files.get(path, b""), TargetResult, where)
 
 
 def document(database: Database, run: Measured, kind: str, name: str) -> Document:
     """The document of a bundle whose files are kept. Raises BundleError where the store has it not, or was damaged."""
     files = tables.file
-    path, where = path_of(kind, name), f"'{kind}/{words(name)}' of '{words(run.path)}' in the store"
+    path, where = document_path(kind, name), f"'{kind}/{words(name)}' of '{words(run.path)}' in the store"
     wanted = (
         sa.select(files.c.data)
         .join(tables.bundle, tables.bundle.c.number == files.c.bundle)

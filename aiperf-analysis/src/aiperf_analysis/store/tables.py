@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from aiperf_analysis.load_documents import LATENCIES, PERCENTILES
+from aiperf_calc.load_documents import LATENCIES, PERCENTILES
 from aiperf_core.report.metrics import STORED, SUMMARY, Metric
 
 METADATA = sa.MetaData()

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from aiperf_core import atomic
 from aiperf_core.errors import BundleError
 from aiperf_core.names import words
-from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS, file_name, target_name
+from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS, document_path, file_name, target_name
 
 if TYPE_CHECKING:
     from aiperf_core.results.models import Document, Manifest, TargetResult
@@ -123,7 +123,7 @@ class Bundle:
 
     def target_path(self, name: str) -> Path:
         """Where the result of target `name` lies, or will lie."""
-        return self.path / TARGETS / f"{file_name(name)}.json"
+        return self.path / document_path(TARGETS, name)
 
     def log_path(self, target: str, implementation: str) -> Path:
         """The file for the output of an implementation. The folder is made, the file is not."""
@@ -182,7 +182,7 @@ class Bundle:
         """Read a document of a kind. Raises BundleError if the bundle has none of that name."""
         from aiperf_core.results import records
 
-        file = self.path / kind / f"{file_name(name)}.json"
+        file = self.path / document_path(kind, name)
         found = records.read_document(self._readable(file))
         if (found.kind, found.name) != (kind, name):
             raise BundleError(f"'{file}' holds '{words(found.kind)}/{words(found.name)}'; its path says otherwise.")
@@ -196,7 +196,7 @@ class Bundle:
         """
         from aiperf_core.results import records
 
-        path = self.path / document.kind / f"{file_name(document.name)}.json"
+        path = self.path / document_path(document.kind, document.name)
         name = ""
         if samples is not None:
             name = records.samples_name(document.name, hashlib.sha256(samples).hexdigest())

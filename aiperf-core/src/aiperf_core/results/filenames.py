@@ -39,3 +39,8 @@ def target_name(spelled: str) -> str:
     from urllib.parse import unquote_to_bytes
 
     return unquote_to_bytes(spelled.encode(errors="replace")).decode(errors="replace")
+
+
+def document_path(kind: str, name: str) -> str:
+    """The file of a document, such as the result of a target, by its path in the bundle."""
+    return f"{kind}/{file_name(name)}.json"

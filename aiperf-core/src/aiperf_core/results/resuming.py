@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from aiperf_core.errors import BundleError
 from aiperf_core.results import jsontext
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.filenames import LOGS, TARGETS, file_name
+from aiperf_core.results.filenames import LOGS, TARGETS, document_path, file_name
 from aiperf_core.results.models import Manifest, RunRequest, SkippedTarget, TargetResult
 
 # A file that a killed process was writing; see `atomic`.
@@ -59,7 +59,7 @@ def clear(bundle: Bundle, kept: set[str]) -> None:
 
 def _files(bundle: Bundle, name: str) -> Iterator[str]:
     """A target's files, by their paths in the bundle."""
-    document = f"{TARGETS}/{file_name(name)}.json"
+    document = document_path(TARGETS, name)
     yield document
     samples = jsontext.loads(bundle.file_bytes(document)).get("sample_file")
     if samples is not None:

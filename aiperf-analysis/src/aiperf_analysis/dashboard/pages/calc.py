@@ -43,7 +43,7 @@ def page(asked: Asked) -> View:
                 raise
             problem = str(error)
     pairs = [(key, text) for key, some in _given(asked).items() for text in some]
-    from aiperf_analysis.cli.calc import calc
+    from aiperf_calc.cli.calc import calc
 
     return document.view(
         asked,
@@ -60,7 +60,7 @@ def page(asked: Asked) -> View:
 
 def computed(asked: Asked) -> Result:
     """The answer of a calculator. Raises NotFoundError for an unknown name, UsageError for options that do not fit."""
-    from aiperf_analysis.cli.calc import calc
+    from aiperf_calc.cli.calc import calc
 
     name = asked.path.get("name") or asked.one("calc")
     if name not in OFFERED:

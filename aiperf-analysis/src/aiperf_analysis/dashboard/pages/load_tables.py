@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from aiperf_analysis.load_documents import Load, LoadFigure, Point
+from aiperf_calc.load_documents import Load, LoadFigure, Point
 from aiperf_core import units
 from aiperf_core.report.result import Axis, Cell, Column, Drawing, Figure, Origin, Record, Series, Table, counted
 from aiperf_core.report.result import Point as Drawn

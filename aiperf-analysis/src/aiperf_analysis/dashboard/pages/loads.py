@@ -3,7 +3,7 @@
 from aiperf_analysis.dashboard.asked import Asked
 from aiperf_analysis.dashboard.pages import load_tables
 from aiperf_analysis.dashboard.pages.kinds import Content, Kind
-from aiperf_analysis.load_documents import KIND, load_of
+from aiperf_calc.load_documents import KIND, load_of
 from aiperf_core.names import words
 from aiperf_core.report.result import Origin
 from aiperf_core.results.models import Document

@@ -10,10 +10,10 @@ from typing import Any
 
 from attrs import field, frozen
 
-from aiperf_analysis.calc.kv_cache import cache_bytes, cached
-from aiperf_analysis.calc.model import weight_bytes
-from aiperf_analysis.calc.parts import ModelShape
-from aiperf_analysis.calc.text import read_json, read_text
+from aiperf_calc.kv_cache import cache_bytes, cached
+from aiperf_calc.model import weight_bytes
+from aiperf_calc.parts import ModelShape
+from aiperf_calc.text import read_json, read_text
 from aiperf_core import units
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words

@@ -10,8 +10,8 @@ from typing import Any
 
 from attrs import field, frozen
 
-from aiperf_analysis.calc.config_keys import MOST_LAYERS, Reader
-from aiperf_analysis.calc.parts import Experts, Latent, ModelShape, Recurrent, Stored
+from aiperf_calc.config_keys import MOST_LAYERS, Reader
+from aiperf_calc.parts import Experts, Latent, ModelShape, Recurrent, Stored
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
 

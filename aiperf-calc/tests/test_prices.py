@@ -2,15 +2,12 @@
 
 import datetime
 import json
-from functools import cache
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
 
-from aiperf_analysis.prices.book import SEED, default_path, parse, read, template, warnings
-from aiperf_core.cli.main import Shell
+from aiperf_calc.prices.book import SEED, default_path, parse, read, template, warnings
 from aiperf_core.errors import UsageError
-from aiperf_core.plugins import load_plugins
 
 GOOD = """
 [[price]]
@@ -36,13 +33,9 @@ source = "x"
 """
 
 
-@cache
-def plugins():
-    return load_plugins()
-
-
-def prices(*arguments):
-    return CliRunner().invoke(Shell(plugins()), ["prices", *map(str, arguments)])
+@pytest.fixture
+def prices(aiperf):
+    return partial(aiperf, "prices")
 
 
 def test_an_entry_is_of_each_gpu_of_a_machine():
@@ -133,12 +126,12 @@ def test_the_template_is_an_empty_price_file():
     assert parse(template(), "template").prices == []
 
 
-def test_the_place_of_the_file(monkeypatch, tmp_path):
+def test_the_place_of_the_file(prices, monkeypatch, tmp_path):
     monkeypatch.setenv("AIPERF_PRICES", str(tmp_path / "mine.toml"))
     assert default_path() == tmp_path / "mine.toml"
     found = prices("show")
-    assert found.exit_code == 2
-    assert found.stderr == (
+    assert found.code == 2
+    assert found.err == (
         f"aiperf: cannot read the price file '{tmp_path / 'mine.toml'}': No such file or directory. Write one with: "
         "aiperf prices add. An example without date and source: --prices seed\n"
     )
@@ -150,10 +143,10 @@ def test_the_place_of_the_file(monkeypatch, tmp_path):
     monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
     found = prices("check")
     message = "aiperf: The user has no home folder with a price file. Name the file in AIPERF_PRICES.\n"
-    assert (found.exit_code, found.stderr) == (2, message)
+    assert (found.code, found.err) == (2, message)
 
 
-def test_add_check_and_show(tmp_path):
+def test_add_check_and_show(prices, tmp_path):
     file = tmp_path / "new" / "prices.toml"
     entry = (
         "add",
@@ -167,25 +160,25 @@ def test_add_check_and_show(tmp_path):
         "2026-01-31",
     )
     found = prices(*entry, "--usd-per-hour", 3.2)
-    assert (found.exit_code, found.stderr) == (0, "")
-    assert found.stdout == f"added to {file}: nvidia-h200*, 3.2 USD an hour of a gpu, 2026-01-31\n"
+    assert (found.code, found.err) == (0, "")
+    assert found.out == f"added to {file}: nvidia-h200*, 3.2 USD an hour of a gpu, 2026-01-31\n"
     before = file.read_bytes()
     refused = prices(*entry, "--usd-per-hour", -1)
-    assert refused.exit_code == 2
-    assert "price 2 needs usd_per_hour, a number above 0; got -1.0." in refused.stderr
+    assert refused.code == 2
+    assert "price 2 needs usd_per_hour, a number above 0; got -1.0." in refused.err
     assert file.read_bytes() == before
-    assert prices("check", "--prices", file).exit_code == 0
-    assert prices("check", "--prices", file, "--max-age", 1).exit_code == 2
-    document = json.loads(prices("show", "--prices", file, "--json").stdout)
+    assert prices("check", "--prices", file).code == 0
+    assert prices("check", "--prices", file, "--max-age", 1).code == 2
+    document = json.loads(prices("show", "--prices", file, "--json").out)
     assert document["details"]["prices"][0]["source"] == 'a "quoted" \\ source'
-    assert prices("add", "--prices", "seed", "--gpu", "x", "--source", "y", "--usd-per-hour", 1).exit_code == 2
-    assert prices("add", "--gpu", "x", "--source", "y", "--usd-per-hour", 1, "--date", "soon").stderr == (
+    assert prices("add", "--prices", "seed", "--gpu", "x", "--source", "y", "--usd-per-hour", 1).code == 2
+    assert prices("add", "--gpu", "x", "--source", "y", "--usd-per-hour", 1, "--date", "soon").err == (
         "aiperf: --date takes a day such as 2026-01-31; got 'soon'.\n"
     )
 
 
-def test_show_names_age_and_source():
+def test_show_names_age_and_source(prices):
     found = prices("show", "--prices", "seed")
-    assert found.exit_code == 0
-    assert "Warning: 6 prices without date and source: an example, not a fact." in found.stdout
-    assert "nvidia-b200*" in found.stdout
+    assert found.code == 0
+    assert "Warning: 6 prices without date and source: an example, not a fact." in found.out
+    assert "nvidia-b200*" in found.out

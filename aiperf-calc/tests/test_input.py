@@ -2,32 +2,19 @@
 
 import codecs
 import json
-from functools import cache
 
 import pytest
-from click.testing import CliRunner
 
-from aiperf_analysis.calc import sizing
-from aiperf_analysis.calc.shape import of_config, read
-from aiperf_analysis.calc.sizing_command import read_trace
-from aiperf_core.cli.main import Shell
+from aiperf_calc import sizing
+from aiperf_calc.shape import of_config, read
+from aiperf_calc.sizing_command import read_trace
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.plugins import load_plugins
 
 LLAMA = {"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
          "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256}  # fmt: skip
 GPT_2 = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "n_positions": 1024, "vocab_size": 50257}
 CURVE = "rate_per_s,goodput_per_s\n4,4\n8,8\n"
 HUGE = 10**400
-
-
-@cache
-def plugins():
-    return load_plugins()
-
-
-def calc(*arguments):
-    return CliRunner().invoke(Shell(plugins()), ["calc", *map(str, arguments)])
 
 
 def refused(call, *arguments):
@@ -118,10 +105,10 @@ def test_names_that_agree_or_are_not_set_are_accepted():
 
 
 @pytest.mark.parametrize("heads", [7, 64])
-def test_options_that_contradict_each_other(heads):
+def test_options_that_contradict_each_other(calc, heads):
     found = calc("kv-cache", "--layers", 2, "--hidden", 4096, "--heads", 32, "--kv-heads", heads)
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert found.stderr.startswith(f"aiperf: {heads} heads of keys and values do not divide 32 heads of queries;")
+    assert (found.code, found.out) == (2, "")
+    assert found.err.startswith(f"aiperf: {heads} heads of keys and values do not divide 32 heads of queries;")
 
 
 def test_metadata_of_real_configs_changes_no_sizes():
@@ -177,13 +164,13 @@ def test_a_number_of_more_digits_than_python_reads(tmp_path):
         ("parallel", "--gpus", 8, "--memory", f"{HUGE}PiB"),
     ],
 )  # fmt: skip
-def test_absurd_sizes_of_options(tmp_path, arguments):
+def test_absurd_sizes_of_options(calc, tmp_path, arguments):
     file = tmp_path / "config.json"
     file.write_text(json.dumps(LLAMA))
     found = calc(arguments[0], "--config", file, *arguments[1:])
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert found.stderr.count("\n") == 1
-    assert found.stderr.startswith("aiperf: ")
+    assert (found.code, found.out) == (2, "")
+    assert found.err.count("\n") == 1
+    assert found.err.startswith("aiperf: ")
 
 
 @pytest.mark.parametrize(
@@ -195,20 +182,20 @@ def test_absurd_sizes_of_options(tmp_path, arguments):
         ("--utilisation", "1e-320", "the utilisation must lie between 1e-15 and 1e+15; got 9.99989e-321."),
     ],
 )
-def test_absurd_sizes_of_costs(option, value, message):
+def test_absurd_sizes_of_costs(calc, option, value, message):
     given = {"--watts": 5, "--tokens-per-second": 9, "--tariff": 0.1, "--rate": 2, option: value}
     found = calc("cost-per-token", "--json", *(part for pair in given.items() for part in pair))
-    assert (found.exit_code, found.stdout, found.stderr) == (2, "", f"aiperf: {message}\n")
+    assert (found.code, found.out, found.err) == (2, "", f"aiperf: {message}\n")
 
 
-def test_the_largest_sizes_that_are_accepted(tmp_path):
+def test_the_largest_sizes_that_are_accepted(calc, tmp_path):
     file = tmp_path / "config.json"
     file.write_text(json.dumps(LLAMA | {"num_hidden_layers": 10**5, "vocab_size": 10**9}))
     most = ("--tokens", 10**12, "--batch", 10**12)
     for arguments in (("kv-cache", "--page", 10**12, "--memory", "1GiB"), ("model", "--ranks", 10**12),
                       ("parallel", "--gpus", 8, "--memory", "80GiB", "--train", "--micro-batches", 10**12)):  # fmt: skip
         found = calc(*arguments, "--config", file, *most)
-        assert (found.exit_code, found.stderr) == (int(arguments[0] == "parallel"), "")
+        assert (found.code, found.err) == (int(arguments[0] == "parallel"), "")
 
 
 @pytest.mark.parametrize(
@@ -237,9 +224,9 @@ def test_more_replicas_than_can_be_counted_on():
     )
 
 
-def test_usage_errors_of_files_end_with_2(tmp_path):
+def test_usage_errors_of_files_end_with_2(calc, tmp_path):
     path = tmp_path / "curve.csv"
     path.write_bytes(("\ufeff" + CURVE).encode("utf-16"))
     with pytest.raises(UsageError):
         sizing.read_curve(path)
-    assert calc("sizing", path, "--peak", 4).exit_code == 2
+    assert calc("sizing", path, "--peak", 4).code == 2

@@ -6,9 +6,9 @@ from typing import Literal
 
 from attrs import field, frozen
 
-from aiperf_analysis.calc.kv_cache import cache_bytes, cached
-from aiperf_analysis.calc.model import Weights, activation_bytes, training, weights
-from aiperf_analysis.calc.parts import ModelShape
+from aiperf_calc.kv_cache import cache_bytes, cached
+from aiperf_calc.model import Weights, activation_bytes, training, weights
+from aiperf_calc.parts import ModelShape
 from aiperf_core.errors import UsageError
 
 Fit = Literal["FITS", "MAYBE", "FAILS"]

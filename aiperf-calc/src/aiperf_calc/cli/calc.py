@@ -1,16 +1,18 @@
 """`aiperf calc`: calculators that need no measurement but what is given."""
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from aiperf_core.cli.measuring import json_option, together
+from aiperf_core.cli.result_file import result_file_option, show_result
 from aiperf_core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from aiperf_analysis.calc.parts import ModelShape
+    from aiperf_calc.parts import ModelShape
     from aiperf_core.report.result import Result
 
 _WHOLE, _LAYERS, _GPUS = click.IntRange(1, 10**12), click.IntRange(1, 10**5), click.IntRange(1, 10**5)
@@ -27,24 +29,16 @@ def calc() -> None:
 
 def _shown(command: Callable[..., "Result"]) -> Callable[..., ExitCode]:
     """A command whose function returns a result, with the options `--out` and `--json`."""
-    from functools import wraps
 
     @wraps(command)
     def called(*, out: Path | None, as_json: bool, **values: Any) -> ExitCode:
-        from aiperf_analysis.cli.analyze import output
+        return show_result(command(**values), out, as_json=as_json)
 
-        output({"out": out}, check_only=True)
-        return output({"out": out, "as_json": as_json}, command(**values))
-
-    return together(
-        click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-                     help="Write to a file: .json, .csv, .html, .svg, .png or .pdf."),
-        json_option("the result as one JSON document"),
-    )(called)  # fmt: skip
+    return together(result_file_option, json_option("the result as one JSON document"))(called)
 
 
 def _size(_: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    from aiperf_analysis.calc.quantities import bytes_of
+    from aiperf_calc.quantities import bytes_of
 
     if text is None:
         return None
@@ -60,7 +54,7 @@ def _size_option(name: str, about: str, **more: Any) -> Callable[[Any], Any]:
 
 def _format(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
     """A number format that is known, or None."""
-    from aiperf_analysis.calc.quantities import element_bytes
+    from aiperf_calc.quantities import element_bytes
 
     if name is not None:
         element_bytes(name)
@@ -99,7 +93,7 @@ def _given(values: dict[str, Any]) -> dict[str, int]:
 
 
 def _read(values: dict[str, Any]) -> "ModelShape":
-    from aiperf_analysis.calc.shape import read
+    from aiperf_calc.shape import read
 
     return read(values["config"], _given(values), values["ignore"])
 
@@ -132,9 +126,9 @@ def kv_cache(
     """
     from attrs import evolve
 
-    from aiperf_analysis.calc import answers
-    from aiperf_analysis.calc.checkpoint import cache_format
-    from aiperf_analysis.calc.kv_cache import Cached, cached
+    from aiperf_calc import answers
+    from aiperf_calc.checkpoint import cache_format
+    from aiperf_calc.kv_cache import Cached, cached
 
     read = None if shape["config"] is None else _read(shape)
     kept = cached(read) if read else Cached(layers=_needed(shape, "layers"), elements=2 * _kv_width(shape))
@@ -163,7 +157,7 @@ def _needed(shape: dict[str, Any], name: str) -> int:
 
 def _kv_width(shape: dict[str, Any]) -> int:
     """The width of all heads of keys, from options. The hidden size alone does not tell it."""
-    from aiperf_analysis.calc.parts import check_heads
+    from aiperf_calc.parts import check_heads
 
     given = _given(shape)
     check_heads(given.get("heads", 0), given.get("kv_heads", 1))
@@ -208,7 +202,7 @@ def model(*, dtype: str | None, tokens: int, batch: int, zero: int, ranks: int, 
     Examples:
       aiperf calc model --config config.json --dtype bf16 --tokens 8192
     """
-    from aiperf_analysis.calc import answers
+    from aiperf_calc import answers
 
     return answers.model(_config_needed(shape), dtype=dtype, tokens=tokens, batch=batch, zero=zero, ranks=ranks)
 
@@ -241,9 +235,9 @@ def parallel(
 
     Exit code 1: none fits. The ways are not ranked by speed, which takes measurements.
     """
-    from aiperf_analysis.calc import answers
-    from aiperf_analysis.calc.checkpoint import cache_format
-    from aiperf_analysis.calc.parallel import Work
+    from aiperf_calc import answers
+    from aiperf_calc.checkpoint import cache_format
+    from aiperf_calc.parallel import Work
 
     read = _config_needed(shape)
     work = Work(
@@ -276,8 +270,8 @@ def cost_per_token(
       aiperf calc cost-per-token --watts 800 --tokens-per-second 1500 \\
           --tariff 0.16 --pue 1.5
     """
-    from aiperf_analysis.calc import answers
-    from aiperf_analysis.calc.quantities import positive
+    from aiperf_calc import answers
+    from aiperf_calc.quantities import positive
 
     for value, name in (
         (watts, "--watts"),
@@ -378,6 +372,6 @@ def sizing(curve: Path, **values: Any) -> "Result":
       aiperf calc sizing curve.json --peak 120 --headroom 0.2 \\
           --available 0.995 --rate 2.5 --watts 500
     """
-    from aiperf_analysis.calc import sizing_command
+    from aiperf_calc import sizing_command
 
     return sizing_command.answer(curve, values)

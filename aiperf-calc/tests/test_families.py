@@ -2,10 +2,10 @@
 
 import pytest
 
-from aiperf_analysis.calc import parallel
-from aiperf_analysis.calc.kv_cache import cache_bytes, cached, token_bytes
-from aiperf_analysis.calc.model import forward_flops, parameters, places, training_flops_per_token
-from aiperf_analysis.calc.shape import of_config
+from aiperf_calc import parallel
+from aiperf_calc.kv_cache import cache_bytes, cached, token_bytes
+from aiperf_calc.model import forward_flops, parameters, places, training_flops_per_token
+from aiperf_calc.shape import of_config
 from aiperf_core.errors import UsageError
 
 GIB = 1 << 30

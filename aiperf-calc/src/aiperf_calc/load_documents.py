@@ -6,11 +6,11 @@ installed.
 
 from attrs import frozen
 
-from aiperf_analysis.documents import READER, path_of
 from aiperf_core.errors import BundleError
 from aiperf_core.names import words
 from aiperf_core.results import read_payload
 from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.filenames import document_path
 from aiperf_core.results.models import Document
 
 KIND = "load"
@@ -131,12 +131,12 @@ class Load:
 def read(bundle: Bundle, name: str) -> tuple[Document, Load]:
     """A load of a bundle, with its document. Raises BundleError for one of another format."""
     document = bundle.document(KIND, name)
-    return document, load_of(document, words(str(bundle.path / path_of(KIND, name))))
+    return document, load_of(document, words(str(bundle.path / document_path(KIND, name))))
 
 
 def load_of(document: Document, place: str) -> Load:
     """The load of a document that lies at a place. Raises BundleError for one of another format."""
-    load = read_payload(document, Load, FORMAT, READER, place=place)
+    load = read_payload(document, Load, FORMAT, "aiperf-calc", place=place)
     problem = _problem(load.points)
     if problem:
         raise BundleError(f"'{place}' holds no load of format {FORMAT}: {problem}.")

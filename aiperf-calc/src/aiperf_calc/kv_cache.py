@@ -4,8 +4,8 @@ import math
 
 from attrs import field, frozen
 
-from aiperf_analysis.calc.parts import ModelShape
-from aiperf_analysis.calc.quantities import element_bytes, scaled_bytes
+from aiperf_calc.parts import ModelShape
+from aiperf_calc.quantities import element_bytes, scaled_bytes
 from aiperf_core.errors import UsageError
 
 

@@ -1,18 +1,14 @@
 """Number formats of quantised checkpoints against published sizes of files, and those that are refused."""
 
 import json
-from functools import cache
 
 import pytest
-from click.testing import CliRunner
 
-from aiperf_analysis.calc import parallel
-from aiperf_analysis.calc.checkpoint import cache_format
-from aiperf_analysis.calc.model import parameters, weight_bytes, weights
-from aiperf_analysis.calc.shape import of_config
-from aiperf_core.cli.main import Shell
+from aiperf_calc import parallel
+from aiperf_calc.checkpoint import cache_format
+from aiperf_calc.model import parameters, weight_bytes, weights
+from aiperf_calc.shape import of_config
 from aiperf_core.errors import UsageError
-from aiperf_core.plugins import load_plugins
 
 LLAMA = {"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
          "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "torch_dtype": "bfloat16"}  # fmt: skip
@@ -180,33 +176,24 @@ def test_formats_of_the_cache_and_of_torch_that_are_refused():
     assert weight_bytes(of_config(LLAMA | {"torch_dtype": "float32"})) == 4 * 8_030_261_248
 
 
-@cache
-def plugins():
-    return load_plugins()
-
-
-def calc(*arguments):
-    return CliRunner().invoke(Shell(plugins()), ["calc", *map(str, arguments)])
-
-
-def test_the_command_tells_the_format_and_an_option_goes_before_it(tmp_path):
+def test_the_command_tells_the_format_and_an_option_goes_before_it(calc, tmp_path):
     file, neighbour = tmp_path / "config.json", tmp_path / "hf_quant_config.json"
     file.write_text(json.dumps(LLAMA | {"quantization_config": BLOCKS}))
     note = ("- weights are those of the quantised checkpoint (fp8): matrices of layers in fp8 with their scales, and "
             "all that it leaves unquantised in bf16")  # fmt: skip
     for command in (("model",), ("parallel", "--gpus", 1, "--memory", "80GiB")):
-        assert note in calc(*command, "--config", file).stdout.splitlines()
-        given = calc(*command, "--config", file, "--dtype", "bf16").stdout.splitlines()
+        assert note in calc(*command, "--config", file).out.splitlines()
+        given = calc(*command, "--config", file, "--dtype", "bf16").out.splitlines()
         assert "- --dtype bf16 goes before the number format of the quantised checkpoint" in given
         assert note not in given
-    assert "8,030,261,248 parameters, 8.46 GiB in fp8 and bf16." in calc("model", "--config", file).stdout
+    assert "8,030,261,248 parameters, 8.46 GiB in fp8 and bf16." in calc("model", "--config", file).out
     (tmp_path / "curve.csv").write_text("rate_per_s,goodput_per_s,residence_s\n4,4,0.5\n")
     sized = calc("sizing", tmp_path / "curve.csv", "--peak", 4, "--config", file, "--memory", "10GiB", "--tokens", 99)
-    assert note in sized.stdout.splitlines()
-    assert "8.46 GiB" in sized.stdout
+    assert note in sized.out.splitlines()
+    assert "8.46 GiB" in sized.out
     file.write_text(json.dumps(LLAMA))
     neighbour.write_text(json.dumps({"producer": {"name": "modelopt"}, "quantization": {
         "quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}}))  # fmt: skip
-    assert "8.46 GiB in fp8 and bf16." in calc("model", "--config", file).stdout
-    assert "64 KiB for 1 sequence of 1 tokens in fp8." in calc("kv-cache", "--config", file).stdout
-    assert "in fp16." in calc("kv-cache", "--config", file, "--dtype", "fp16").stdout
+    assert "8.46 GiB in fp8 and bf16." in calc("model", "--config", file).out
+    assert "64 KiB for 1 sequence of 1 tokens in fp8." in calc("kv-cache", "--config", file).out
+    assert "in fp16." in calc("kv-cache", "--config", file, "--dtype", "fp16").out

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 from attrs import evolve, frozen
 
-from aiperf_analysis.calc.parts import Stored
-from aiperf_analysis.calc.quantities import DTYPE_BYTES
+from aiperf_calc.parts import Stored
+from aiperf_calc.quantities import DTYPE_BYTES
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.result_file import result_file_option, show_result
 from aiperf_core.errors import ExitCode, UsageError
 
 _file_option = click.option(
@@ -27,17 +28,15 @@ def prices() -> None:
 @prices.command("show")
 @_file_option
 @_age_option
-@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write to a file.")
+@result_file_option
 @json_option("the prices as one JSON document")
 def show(name: str | None, max_age: int | None, out: Path | None, as_json: bool) -> ExitCode:
     """Show all prices with their age and source."""
-    from aiperf_analysis.cli.analyze import output
-    from aiperf_analysis.prices import book
-    from aiperf_analysis.prices.listing import listed
+    from aiperf_calc.prices import book
+    from aiperf_calc.prices.listing import listed
 
     found = book.read(name)
-    result = listed(found, book.warnings(found.prices, max_age))
-    return output({"out": out, "as_json": as_json}, result)
+    return show_result(listed(found, book.warnings(found.prices, max_age)), out, as_json=as_json)
 
 
 @prices.command("check")
@@ -45,7 +44,7 @@ def show(name: str | None, max_age: int | None, out: Path | None, as_json: bool)
 @_age_option
 def check(name: str | None, max_age: int | None) -> ExitCode:
     """Check a price file: every entry is complete, and none is old."""
-    from aiperf_analysis.prices import book
+    from aiperf_calc.prices import book
     from aiperf_core.units import plural
 
     found = book.read(name)
@@ -97,7 +96,7 @@ def add(name: str | None, **entry: Any) -> ExitCode:
     """
     from datetime import UTC, date, datetime
 
-    from aiperf_analysis.prices import book
+    from aiperf_calc.prices import book
 
     if name == book.SEED:
         raise UsageError("'seed' is an example and cannot be changed. Name a file: --prices FILE")
@@ -118,7 +117,7 @@ def add(name: str | None, **entry: Any) -> ExitCode:
 @prices.command("template")
 def template() -> ExitCode:
     """Print an empty price file with every key explained."""
-    from aiperf_analysis.prices import book
+    from aiperf_calc.prices import book
 
     click.echo(book.template(), nl=False)
     return ExitCode.OK

@@ -2,17 +2,14 @@
 
 import json
 import math
-from functools import cache
+from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from aiperf_analysis.calc import sizing
-from aiperf_analysis.calc.replicas import Policy, poisson_arrivals, scale, serve
-from aiperf_core.cli.main import Shell
+from aiperf_calc import sizing
+from aiperf_calc.replicas import Policy, poisson_arrivals, scale, serve
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.plugins import load_plugins
 
 # The clockwork server: batches of up to four requests, each step of a known time.
 STEPS = sizing.Steps(batch=(1, 2, 4), seconds=(0.010, 0.012, 0.016), per_request=10)
@@ -120,13 +117,9 @@ def test_points_behind_the_first_miss_do_not_count():
 # --- the command
 
 
-@cache
-def plugins():
-    return load_plugins()
-
-
-def run(*arguments):
-    return CliRunner().invoke(Shell(plugins()), ["calc", "sizing", *map(str, arguments)])
+@pytest.fixture
+def run(calc):
+    return partial(calc, "sizing")
 
 
 @pytest.fixture
@@ -140,7 +133,7 @@ def file(tmp_path):
 
 
 def values(found):
-    tables = {table["name"]: table for table in json.loads(found.stdout)["tables"]}
+    tables = {table["name"]: table for table in json.loads(found.out)["tables"]}
     return {
         name: {record["cells"]["what"]: record["cells"]["value"] for record in table["records"]}
         for name, table in tables.items()
@@ -148,11 +141,11 @@ def values(found):
     }
 
 
-def test_the_answer_is_a_range_with_cost_and_watts(file):
+def test_the_answer_is_a_range_with_cost_and_watts(run, file):
     found = run(
         file, "--peak", 30, "--headroom", 0, "--available", 0.99, "--rate", 2, "--watts", 500, "--gpus", 2, "--json"
     )
-    assert (found.exit_code, found.stderr) == (0, "")
+    assert (found.code, found.err) == (0, "")
     cells = values(found)["sizing"]
     needed = cells["replicas for the peak"]
     assert (needed["low"], needed["value"], needed["high"]) == (4, 4, 4)
@@ -164,36 +157,36 @@ def test_the_answer_is_a_range_with_cost_and_watts(file):
     assert (wide["low"], wide["value"], wide["high"]) == (math.ceil(100 / 9), 13, math.ceil(100 / 7.6))
 
 
-def test_without_price_and_power_there_is_no_figure(file):
+def test_without_price_and_power_there_is_no_figure(run, file):
     cells = values(run(file, "--peak", 10, "--json"))["sizing"]
     assert cells["dollars an hour"]["value"] is None
     assert cells["dollars an hour"]["reason"] == "no price; give --rate, or --prices with --gpu"
     assert cells["power"]["reason"] == "no power; give --watts of a GPU"
 
 
-def test_a_price_of_the_file(file):
+def test_a_price_of_the_file(run, file):
     found = run(file, "--peak", 10, "--gpu", "nvidia-h100-x2", "--prices", "seed", "--gpus", 2)
-    assert found.exit_code == 0
-    assert "14.0 USD" in found.stdout
-    assert "Warning: 1 price without date and source: an example, not a fact." in found.stdout
-    assert run(file, "--peak", 10, "--gpu", "nvidia-h200-x1", "--prices", "seed").stderr == (
+    assert found.code == 0
+    assert "14.0 USD" in found.out
+    assert "Warning: 1 price without date and source: an example, not a fact." in found.out
+    assert run(file, "--peak", 10, "--gpu", "nvidia-h200-x1", "--prices", "seed").err == (
         "aiperf: the example 'seed' has no price of 'nvidia-h200-x1'. Add one: aiperf prices add\n"
     )
 
 
-def test_an_slo_that_no_point_meets_is_1(tmp_path):
+def test_an_slo_that_no_point_meets_is_1(run, tmp_path):
     path = tmp_path / "curve.csv"
     path.write_text("rate_per_s,goodput_per_s\n2,1.5\n1,0.9\n")
     found = run(path, "--peak", 10)
-    assert found.exit_code == 1
-    assert found.stderr == (
+    assert found.code == 1
+    assert found.err == (
         f"aiperf: no measured point of '{path}' meets the SLO: 99 % of requests in time are asked, and the best of 2 points "
         "has 90 % at 1 requests/s. Measure lower rates, or relax the SLO.\n"
     )
-    assert run(path, "--peak", 10, "--met", 0.9).exit_code == 0
+    assert run(path, "--peak", 10, "--met", 0.9).code == 0
 
 
-def test_simulation_trace_and_memory(file, tmp_path):
+def test_simulation_trace_and_memory(run, file, tmp_path):
     trace = tmp_path / "trace.txt"
     trace.write_text("# seconds\n" + "\n".join(str(one / 20) for one in range(2000)))
     config = tmp_path / "config.json"
@@ -203,11 +196,11 @@ def test_simulation_trace_and_memory(file, tmp_path):
     }))  # fmt: skip
     found = run(file, "--peak", 20, "--simulate", 1000, "--trace", trace, "--start", 5, "--config", config, "--memory",
                 "24GiB", "--tokens", 4096, "--out", tmp_path / "sizing.svg", "--json")  # fmt: skip
-    assert found.exit_code == 0, found.stderr
+    assert found.code == 0, found.err
     tables = values(found)
     assert tables["simulation"]["in time"]["value"] > 95
     assert tables["scaling"]["replicas, most"] == 3
-    memory = {table["name"]: table for table in json.loads(found.stdout)["tables"]}["memory"]["records"]
+    memory = {table["name"]: table for table in json.loads(found.out)["tables"]}["memory"]["records"]
     assert [record["cells"]["fit"] for record in memory[:2]] == ["FITS", "FITS"]
     # Little: 8 requests a second of 0.2 s.
     assert memory[0]["cells"]["concurrency"]["value"] == pytest.approx(1.6)
@@ -247,18 +240,18 @@ def test_curves_that_are_refused(tmp_path, document, message):
         (("--peak", 1, "--rate", 1, "--gpu", "nvidia-h200-x1"), "a price comes from --rate, or from --gpu CLASS"),
     ],
 )  # fmt: skip
-def test_bad_input(file, arguments, message):
+def test_bad_input(run, file, arguments, message):
     found = run(file, *arguments)
-    assert found.exit_code == 2
-    assert found.stderr.startswith(f"aiperf: {message}"), found.stderr
+    assert found.code == 2
+    assert found.err.startswith(f"aiperf: {message}"), found.err
 
 
-def test_a_simulation_needs_times_of_steps(tmp_path):
+def test_a_simulation_needs_times_of_steps(run, tmp_path):
     path = tmp_path / "curve.csv"
     path.write_text("rate_per_s,goodput_per_s\n1,1\n")
     found = run(path, "--peak", 1, "--simulate", 10)
-    assert found.exit_code == 2
-    assert found.stderr.startswith(
+    assert found.code == 2
+    assert found.err.startswith(
         f"aiperf: --simulate needs the measured times of steps and the limit of the SLO; '{path}'"
     )
     with pytest.raises(AiperfError, match="begins at 0"):

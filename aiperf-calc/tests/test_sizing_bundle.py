@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from aiperf_analysis.calc import sizing
-from aiperf_analysis.calc.load_bundle import read_bundle
+from aiperf_calc import sizing
+from aiperf_calc.load_bundle import read_bundle
 
 LOADS = runpy.run_path(str(Path(__file__).with_name("load_bundles.py")))
 point, payload = LOADS["point"], LOADS["payload"]
@@ -54,8 +54,7 @@ def test_the_command_sizes_a_bundle(aiperf, written, peak, wanted):
      "'{path}/load/a.json' holds no load of format 1: at the top level: found no field 'mode'; expected every field of a "
      "Load"),
     ({"a": payload(*POINTS, format=2)}, 1,
-     "'{path}/load/a.json' has format 2, and this aiperf-analysis reads format 1. Upgrade "
-     "aiperf-analysis."),
+     "'{path}/load/a.json' has format 2, and this aiperf-calc reads format 1. Upgrade aiperf-calc."),
 ])  # fmt: skip
 def test_what_cannot_be_sized_is_told(aiperf, written, loads, code, message):
     path = written(**loads)

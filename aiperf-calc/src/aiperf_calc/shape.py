@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from aiperf_analysis.calc.config_keys import Reader, renamed
-from aiperf_analysis.calc.families import FAMILIES, shape_of
-from aiperf_analysis.calc.parts import ModelShape as ModelShape
-from aiperf_analysis.calc.text import read_json
+from aiperf_calc.config_keys import Reader, renamed
+from aiperf_calc.families import FAMILIES, shape_of
+from aiperf_calc.parts import ModelShape as ModelShape
+from aiperf_calc.text import read_json
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
 from aiperf_core.targets import nearest

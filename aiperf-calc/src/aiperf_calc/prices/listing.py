@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from aiperf_analysis.prices.book import Book
+from aiperf_calc.prices.book import Book
 from aiperf_core import units
 from aiperf_core.report.result import Column, Figure, Record, Result, Table, counted
 

@@ -1,6 +1,6 @@
 """Money: of time on rented machines, of electricity, and of own hardware. No price is built in."""
 
-from aiperf_analysis.calc.quantities import positive, share
+from aiperf_calc.quantities import positive, share
 from aiperf_core.errors import UsageError
 
 HOUR_S = 3600.0

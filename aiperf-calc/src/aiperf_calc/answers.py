@@ -6,9 +6,9 @@ from typing import Any
 
 from attrs import asdict, evolve
 
-from aiperf_analysis.calc import cost, parallel, replicas, sizing
-from aiperf_analysis.calc.kv_cache import Cached, cache_bytes, state_bytes, token_bytes
-from aiperf_analysis.calc.model import (
+from aiperf_calc import cost, parallel, replicas, sizing
+from aiperf_calc.kv_cache import Cached, cache_bytes, state_bytes, token_bytes
+from aiperf_calc.model import (
     RECOMPUTATIONS,
     activation_bytes,
     forward_flops,
@@ -20,7 +20,7 @@ from aiperf_analysis.calc.model import (
     weight_format_of,
     weight_notes,
 )
-from aiperf_analysis.calc.parts import ModelShape
+from aiperf_calc.parts import ModelShape
 from aiperf_core import units
 from aiperf_core.errors import UsageError
 from aiperf_core.report.result import Axis, Cell, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted

@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aiperf_analysis.calc import answers, replicas, sizing
-from aiperf_analysis.calc.checkpoint import cache_format
-from aiperf_analysis.calc.load_bundle import read_bundle
-from aiperf_analysis.calc.model import weight_notes
-from aiperf_analysis.calc.parts import ModelShape
-from aiperf_analysis.calc.quantities import positive
-from aiperf_analysis.calc.shape import read
-from aiperf_analysis.calc.text import read_text
-from aiperf_analysis.prices.book import Price, warnings
-from aiperf_analysis.prices.book import read as read_prices
+from aiperf_calc import answers, replicas, sizing
+from aiperf_calc.checkpoint import cache_format
+from aiperf_calc.load_bundle import read_bundle
+from aiperf_calc.model import weight_notes
+from aiperf_calc.parts import ModelShape
+from aiperf_calc.prices.book import Price, warnings
+from aiperf_calc.prices.book import read as read_prices
+from aiperf_calc.quantities import positive
+from aiperf_calc.shape import read
+from aiperf_calc.text import read_text
 from aiperf_core.errors import UsageError
 from aiperf_core.report.result import Result
 from aiperf_core.simulation import trace

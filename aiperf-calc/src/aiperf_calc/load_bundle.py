@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from aiperf_analysis.calc.sizing import LoadCurve, LoadPoint
-from aiperf_analysis.load_documents import KIND, Point, read
+from aiperf_calc.load_documents import KIND, Point, read
+from aiperf_calc.sizing import LoadCurve, LoadPoint
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.seal_check import SealError, check

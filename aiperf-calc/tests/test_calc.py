@@ -1,15 +1,13 @@
 """The calculators against published figures, against synthetic models, and with bad input."""
 
 import json
-from functools import cache
 
 import pytest
-from click.testing import CliRunner
 
-from aiperf_analysis.calc import cost, parallel
-from aiperf_analysis.calc.families import FAMILIES
-from aiperf_analysis.calc.kv_cache import Cached, cache_bytes, cached, token_bytes
-from aiperf_analysis.calc.model import (
+from aiperf_calc import cost, parallel
+from aiperf_calc.families import FAMILIES
+from aiperf_calc.kv_cache import Cached, cache_bytes, cached, token_bytes
+from aiperf_calc.model import (
     activation_bytes,
     forward_flops,
     parameters,
@@ -17,12 +15,10 @@ from aiperf_analysis.calc.model import (
     training_flops_per_token,
     weight_bytes,
 )
-from aiperf_analysis.calc.quantities import bytes_of, scaled_bytes
-from aiperf_analysis.calc.shape import ModelShape, of_config
-from aiperf_core.cli.main import Shell
+from aiperf_calc.quantities import bytes_of, scaled_bytes
+from aiperf_calc.shape import ModelShape, of_config
 from aiperf_core.errors import UsageError
 from aiperf_core.models.sizes import CONFIGS
-from aiperf_core.plugins import load_plugins
 
 GIB = 1 << 30
 
@@ -309,15 +305,6 @@ def test_local_layers_by_their_types():
 # --- the command
 
 
-@cache
-def plugins():
-    return load_plugins()
-
-
-def calc(*arguments):
-    return CliRunner().invoke(Shell(plugins()), ["calc", *map(str, arguments)])
-
-
 @pytest.fixture
 def config(tmp_path):
     file = tmp_path / "config.json"
@@ -325,26 +312,26 @@ def config(tmp_path):
     return file
 
 
-def test_kv_cache_from_a_config(config):
+def test_kv_cache_from_a_config(calc, config):
     found = calc("kv-cache", "--config", config, "--tokens", 4096, "--memory", "80GiB", "--json")
-    assert (found.exit_code, found.stderr) == (0, "")
-    document = json.loads(found.stdout)
+    assert (found.code, found.err) == (0, "")
+    document = json.loads(found.out)
     cells = {one["cells"]["what"]: one["cells"]["value"]["value"] for one in document["tables"][0]["records"]}
     assert cells == {"bytes of a token": 131_072, "a token": 131_072, "a sequence": 131_072 * 4096,
                      "all sequences": 131_072 * 4096, "sequences that fit": 160}  # fmt: skip
 
 
-def test_the_hidden_size_alone_asks_for_kv_heads():
+def test_the_hidden_size_alone_asks_for_kv_heads(calc):
     found = calc("kv-cache", "--layers", 80, "--hidden", 8192, "--tokens", 4096, "--batch", 8, "--dtype", "fp8")
-    assert found.exit_code == 2
-    assert found.stderr == (
+    assert found.code == 2
+    assert found.err == (
         "aiperf: the hidden size alone does not tell the size of the cache: many models share keys and values between "
         "heads. Give --kv-heads NUMBER and --head-dim NUMBER; --kv-heads all for a model in which every head has its "
         "own.\n"
     )
     asked = ("kv-cache", "--layers", 80, "--hidden", 8192, "--tokens", 4096, "--batch", 8, "--dtype", "fp8")
-    assert "40 GiB for 8 sequences of 4,096 tokens in fp8." in calc(*asked, "--kv-heads", "all").stdout
-    assert "\n5 GiB for 8 sequences" in calc(*asked, "--kv-heads", 8, "--heads", 64).stdout
+    assert "40 GiB for 8 sequences of 4,096 tokens in fp8." in calc(*asked, "--kv-heads", "all").out
+    assert "\n5 GiB for 8 sequences" in calc(*asked, "--kv-heads", 8, "--heads", 64).out
 
 
 @pytest.mark.parametrize(
@@ -367,25 +354,25 @@ def test_the_hidden_size_alone_asks_for_kv_heads():
         (("cost-per-token", "--tokens-per-second", 9), "a cost needs --watts with --tariff"),
     ],
 )  # fmt: skip
-def test_bad_input_of_the_command(arguments, message):
+def test_bad_input_of_the_command(calc, arguments, message):
     found = calc(*arguments)
-    assert found.exit_code == 2
-    assert found.stderr.startswith(f"aiperf: {message}"), found.stderr
-    assert found.stdout == ""
+    assert found.code == 2
+    assert found.err.startswith(f"aiperf: {message}"), found.err
+    assert found.out == ""
 
 
-def test_cost_per_token():
+def test_cost_per_token(calc):
     found = calc("cost-per-token", "--watts", 800, "--tokens-per-second", 1500, "--tariff", 0.16, "--pue", 1.5)
-    assert found.exit_code == 0
-    assert "0.0356 USD of electricity for a million tokens." in found.stdout
+    assert found.code == 0
+    assert "0.0356 USD of electricity for a million tokens." in found.out
 
 
-def test_model_and_parallel(config, tmp_path):
+def test_model_and_parallel(calc, config, tmp_path):
     found = calc("model", "--config", config)
-    assert "8,030,261,248 parameters, 15.0 GiB in bf16." in found.stdout
+    assert "8,030,261,248 parameters, 15.0 GiB in bf16." in found.out
     ways = calc("parallel", "--config", config, "--gpus", 4, "--memory", "24GiB", "--out", tmp_path / "ways.svg")
-    assert (ways.exit_code, ways.stdout) == (0, "")
+    assert (ways.code, ways.out) == (0, "")
     assert (tmp_path / "ways.svg").read_text().startswith("<svg")
     none = calc("parallel", "--config", config, "--gpus", 1, "--memory", "8GiB")
-    assert none.exit_code == 1
-    assert "No way fits 1 GPU of 8 GiB." in none.stdout
+    assert none.code == 1
+    assert "No way fits 1 GPU of 8 GiB." in none.out

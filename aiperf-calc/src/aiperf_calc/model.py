@@ -6,9 +6,9 @@ from typing import Literal
 
 from attrs import frozen
 
-from aiperf_analysis.calc.checkpoint import Format, kept_layers, weight_format
-from aiperf_analysis.calc.parts import Experts, Latent, ModelShape, Recurrent
-from aiperf_analysis.calc.quantities import element_bytes
+from aiperf_calc.checkpoint import Format, kept_layers, weight_format
+from aiperf_calc.parts import Experts, Latent, ModelShape, Recurrent
+from aiperf_calc.quantities import element_bytes
 from aiperf_core.errors import UsageError
 
 # Of an accelerator with 16-bit matrix units: weights and gradients in 16 bits, and in 32 bits the optimizer's copy of

@@ -1,0 +1,1 @@
+"""The commands `aiperf calc` and `aiperf prices`."""
