@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from aiperf_calc import sizing
-from aiperf_calc.replicas import Policy, poisson_arrivals, scale, serve
+from aiperf_calc.replicas import Policy, scale, serve
 from aiperf_core.errors import AiperfError, UsageError
+from aiperf_core.simulation import poisson
 
 # The clockwork server: batches of up to four requests, each step of a known time.
 STEPS = sizing.Steps(batch=(1, 2, 4), seconds=(0.010, 0.012, 0.016), per_request=10)
@@ -20,7 +21,7 @@ def measure(rates, count=4000, seed=3):
     """A curve of the clockwork server, as a load generator would measure it."""
     points = []
     for number, rate in enumerate(rates):
-        found = serve(poisson_arrivals(rate, count, seed + number), 1, STEPS.time_s, STEPS.most)
+        found = serve(poisson(rate, count, seed + number), 1, STEPS.time_s, STEPS.most)
         goodput = found.share(LIMIT_S) * rate
         points.append(sizing.LoadPoint(rate_per_s=rate, goodput_per_s=goodput, goodput_low=goodput,
                                        goodput_high=goodput, residence_s=float(found.latency_s.mean())))  # fmt: skip
@@ -38,22 +39,22 @@ def test_the_predicted_replicas_serve_the_predicted_goodput(curve, wanted):
     peak = 0.98 * wanted * capacity.value
     found = sizing.size(curve, peak)
     assert found.needed == wanted
-    simulated = serve(poisson_arrivals(peak, 6000, 77), found.needed, STEPS.time_s, STEPS.most)
+    simulated = serve(poisson(peak, 6000, 77), found.needed, STEPS.time_s, STEPS.most)
     assert simulated.goodput_per_s(LIMIT_S) == pytest.approx(peak, rel=0.1)
     # One replica less does not carry the demand: the test can fail.
     if wanted > 1:
-        fewer = serve(poisson_arrivals(peak, 6000, 77), wanted - 1, STEPS.time_s, STEPS.most)
+        fewer = serve(poisson(peak, 6000, 77), wanted - 1, STEPS.time_s, STEPS.most)
         assert fewer.goodput_per_s(LIMIT_S) < 0.9 * peak
 
 
 def test_a_queue_with_fixed_service_times_waits_as_pollaczek_and_khinchin_say():
-    found = serve(poisson_arrivals(5, 20_000, 5), 1, lambda _: 0.1)
+    found = serve(poisson(5, 20_000, 5), 1, lambda _: 0.1)
     assert found.latency_s.mean() == pytest.approx(0.1 + 0.5 * 0.1 / (2 * 0.5), rel=0.03)
 
 
 @pytest.mark.parametrize(("servers", "most"), [(1, 1), (2, 4), (3, 2)])
 def test_a_policy_that_never_changes_gives_what_the_core_simulates(servers, most):
-    arrivals = poisson_arrivals(20, 2000, 9)
+    arrivals = poisson(20, 2000, 9)
     fixed = serve(arrivals, servers, STEPS.time_s, most)
     policy = Policy(goodput_per_s=100.0, least=servers, most=servers)
     scaled = scale(arrivals, policy, STEPS.time_s, most)

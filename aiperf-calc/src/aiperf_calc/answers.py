@@ -47,12 +47,12 @@ def kv_cache(
     memory: float | None = None, notes: Sequence[str] = (),
 ) -> Result:  # fmt: skip
     """The size of a cache of keys and values, and how many sequences a memory holds."""
-    one = token_bytes(kept, dtype, group, scale_bytes)
+    token = token_bytes(kept, dtype, group, scale_bytes)
     each = cache_bytes(kept, dtype, tokens, 1, page=page, group=group, scale_bytes=scale_bytes)
     whole = each * sequences
     rows: dict[str, Cell] = {
-        "bytes of a token": counted(one, "count"),
-        "a token": counted(one, "B"),
+        "bytes of a token": counted(token, "count"),
+        "a token": counted(token, "B"),
         **(
             {
                 "a token beyond the window": counted(
@@ -92,15 +92,15 @@ def kv_cache(
 
 def model(shape: ModelShape, *, dtype: str | None, tokens: int, batch: int, zero: int = 0, ranks: int = 1) -> Result:
     """Parameters, operations, and memory of serving and training of a model."""
-    found = parameters(shape)
-    parts = {name: counted(value, "count") for name, value in asdict(found).items() if name != "chosen_experts"}
+    numbers = parameters(shape)
+    parts = {name: counted(value, "count") for name, value in asdict(numbers).items() if name != "chosen_experts"}
     flops = forward_flops(shape, tokens, places(tokens), places(tokens, shape.window))
-    trained = training(found.total, zero, ranks)
+    trained = training(numbers.total, zero, ranks)
     whole = {name: shape.layers * activation_bytes(shape, tokens, batch, recomputation=name) for name in RECOMPUTATIONS}
     weights, form = weight_bytes(shape, dtype), weight_format_of(shape, dtype).name
     rows: dict[str, Cell] = {
-        "parameters": counted(found.total, "count"),
-        "parameters of a token": counted(found.active, "count"),
+        "parameters": counted(numbers.total, "count"),
+        "parameters of a token": counted(numbers.active, "count"),
         f"weights in {form}": counted(weights, "B"),
         f"operations of a prompt of {tokens:,} tokens": counted(flops, "FLOP"),
         "operations of a trained token": counted(training_flops_per_token(shape, tokens), "FLOP"),
@@ -114,8 +114,8 @@ def model(shape: ModelShape, *, dtype: str | None, tokens: int, batch: int, zero
         analysis="calc-model",
         title=f"Model of the type {shape.name}",
         summary=[
-            f"{found.total:,} parameters, {units.size(weights)} in {form}.",
-            *([f"A token uses {found.active:,} of them."] if found.active != found.total else []),
+            f"{numbers.total:,} parameters, {units.size(weights)} in {form}.",
+            *([f"A token uses {numbers.active:,} of them."] if numbers.active != numbers.total else []),
         ],
         tables=[
             _listed("model", "the model", rows),
@@ -144,8 +144,8 @@ def parallel_ways(
 ) -> Result:
     """The ways to divide a model over GPUs by their memory."""
     every = parallel.ways(shape, gpus, memory, reserve, work)
-    counts = {fit: sum(one.fit == fit for one in every) for fit in ("FITS", "MAYBE", "FAILS")}
-    shown = [one for one in every if one.fit != "FAILS"][:most] or every[:most]
+    counts = {fit: sum(way.fit == fit for way in every) for fit in ("FITS", "MAYBE", "FAILS")}
+    shown = [way for way in every if way.fit != "FAILS"][:most] or every[:most]
     keys = ("weights", "gradients", "optimizer", "activations") if work.train else ("weights", "cache")
     records = [
         Record(
@@ -168,13 +168,13 @@ def parallel_ways(
     ]
     fitting = counts["FITS"] + counts["MAYBE"]
     room = f"{units.plural('GPU', gpus)} of {units.size(memory)}"
-    told = f"{fitting} of {len(every)} ways may fit {room}: {counts['FITS']} for certain."
+    sentence = f"{fitting} of {len(every)} ways may fit {room}: {counts['FITS']} for certain."
     if not fitting:
-        told = f"No way fits {room}."
+        sentence = f"No way fits {room}."
     return Result(
         analysis="calc-parallel",
         title="Ways to divide the model over GPUs",
-        summary=[told, "The ways are not ranked by speed: that takes measurements of each."],
+        summary=[sentence, "The ways are not ranked by speed: that takes measurements of each."],
         status="ok" if fitting else "nothing",
         tables=[
             Table(
@@ -185,7 +185,7 @@ def parallel_ways(
         ],
         drawings=[
             Drawing(
-                name="memory", title="Memory of a GPU by way", kind="intervals", message=told,
+                name="memory", title="Memory of a GPU by way", kind="intervals", message=sentence,
                 x=Axis(title="memory of a GPU; less is better", unit="B"), y=Axis(title="way", unit="count"),
                 series=[Series(name="ways", points=[
                     Point(label=way.name, x=_range(way.low, way.high, way.high, "B"),
@@ -243,7 +243,7 @@ def cost_per_token(
 
 def sized(
     curve: sizing.LoadCurve,
-    found: sizing.Sized,
+    answer: sizing.Sized,
     options: Mapping[str, Any],
     *,
     gpus: int = 1,
@@ -251,35 +251,36 @@ def sized(
     watts: float | None = None,
     memory: float | None = None,
     held: Sequence[sizing.Held] = (),
-    simulated: "replicas.Served | None" = None,
-    scaled: "replicas.Served | None" = None,
+    simulated: replicas.Served | None = None,
+    scaled: replicas.Served | None = None,
     price: Mapping[str, Any] | None = None,
     notes: Sequence[str] = (),
 ) -> Result:
     """The replicas for a demand, with their GPUs, cost and power as ranges."""
 
     def of(each: float, unit: str) -> Figure:
-        return _range(found.total_least * each, found.total * each, found.total_most * each, unit)
+        return _range(answer.total_least * each, answer.total * each, answer.total_most * each, unit)
 
+    no_price = Figure(value=None, unit="USD", reason="no price; give --rate, or --prices with --gpu")
     rows: dict[str, Cell] = {
-        "goodput of a replica": _range(found.capacity.low, found.capacity.value, found.capacity.high, "1/s"),
-        "replicas for the peak": _range(found.least, found.needed, found.most, "count"),
+        "goodput of a replica": _range(answer.capacity.low, answer.capacity.value, answer.capacity.high, "1/s"),
+        "replicas for the peak": _range(answer.least, answer.needed, answer.most, "count"),
         "replicas with spares": of(1, "count"),
         "GPUs": of(gpus, "count"),
-        "dollars an hour": of(gpus * usd_per_hour, "USD") if usd_per_hour is not None else
-        Figure(value=None, unit="USD", reason="no price; give --rate, or --prices with --gpu"),
+        "dollars an hour": of(gpus * usd_per_hour, "USD") if usd_per_hour is not None else no_price,
         "power": of(gpus * watts, "W") if watts is not None else
         Figure(value=None, unit="W", reason="no power; give --watts of a GPU"),
     }  # fmt: skip
-    told = f"{found.total} replicas"
-    if found.total_least != found.total_most:
-        told = f"{found.total_least} to {found.total_most} replicas"
-    summary = [f"{told} for {options['peak']:g} requests/s at peak with {units.percent(options['headroom'])} headroom."]
+    count = f"{answer.total} replicas"
+    if answer.total_least != answer.total_most:
+        count = f"{answer.total_least} to {answer.total_most} replicas"
+    headroom = units.percent(options["headroom"])
+    summary = [f"{count} for {options['peak']:g} requests/s at peak with {headroom} headroom."]
     tables = [_listed("sizing", "replicas", rows)]
-    drawings = [_curve(curve, found)]
+    drawings = [_curve(curve, answer)]
     limit = curve.limit_s
     if simulated is not None and limit is not None:
-        tables.append(_listed("simulation", f"{found.needed} replicas with a shared queue, simulated", {
+        tables.append(_listed("simulation", f"{answer.needed} replicas with a shared queue, simulated", {
             "requests": len(simulated.latency_s),
             "goodput": _derived(simulated.goodput_per_s(limit), "1/s"),
             "in time": _derived(100 * simulated.share(limit), "%"),
@@ -290,20 +291,20 @@ def sized(
             "in time": _derived(100 * scaled.share(limit), "%"),
             "replicas, most": max(count for _, count in scaled.replicas),
             "hours of replicas": _derived(scaled.replica_s / cost.HOUR_S, "h"),
-            "dollars": _derived(scaled.replica_s / cost.HOUR_S * gpus * usd_per_hour, "USD") if usd_per_hour is not None
-            else Figure(value=None, unit="USD", reason="no price; give --rate, or --prices with --gpu"),
+            "dollars": no_price if usd_per_hour is None else
+            _derived(scaled.replica_s / cost.HOUR_S * gpus * usd_per_hour, "USD"),
         }))  # fmt: skip
         drawings.insert(0, _over_time(scaled))
         summary.append(f"The scaling policy serves {units.percent(scaled.share(limit))} of the trace in time.")
     if held and memory is not None:
         tables.append(_memory(held, memory))
-        if not any(one.total <= memory for one in held):
+        if not any(gpu.total <= memory for gpu in held):
             summary.insert(0, f"No tensor parallelism fits {units.size(memory)} a GPU at this concurrency.")
     assumptions = [
         f"a point meets the SLO where {units.percent(options['met'])} of its requests are in time",
         "replicas share the load evenly, and each serves as the measured one does",
         "the capacity lies between the highest measured rate that meets the SLO and the next measured rate"
-        if found.capacity.bounded else
+        if answer.capacity.bounded else
         "no measured rate misses the SLO, so a replica may carry more than was measured: measure higher rates",
     ]  # fmt: skip
     assumptions.extend(notes)
@@ -319,26 +320,26 @@ def sized(
         drawings=drawings,
         options=dict(options),
         assumptions=assumptions,
-        details={"capacity": asdict(found.capacity), "price": dict(price) if price else None},
+        details={"capacity": asdict(answer.capacity), "price": dict(price) if price else None},
     )
 
 
-def _curve(curve: sizing.LoadCurve, found: sizing.Sized) -> Drawing:
+def _curve(curve: sizing.LoadCurve, answer: sizing.Sized) -> Drawing:
     points = [
         Point(
-            label="capacity" if one == found.capacity.point else "",
-            x=counted(one.rate_per_s, "1/s"),
-            y=Figure(value=one.goodput_per_s, low=one.goodput_low, high=one.goodput_high, unit="1/s"),
+            label="capacity" if point == answer.capacity.point else "",
+            x=counted(point.rate_per_s, "1/s"),
+            y=Figure(value=point.goodput_per_s, low=point.goodput_low, high=point.goodput_high, unit="1/s"),
         )
-        for one in curve.points
+        for point in curve.points
     ]
     return Drawing(
         name="goodput", title="Goodput of one replica", kind="lines",
-        message=f"A replica serves {found.capacity.value:g} requests/s within the SLO.",
+        message=f"A replica serves {answer.capacity.value:g} requests/s within the SLO.",
         x=Axis(title="requests that arrive a second", unit="1/s"),
         y=Axis(title="requests in time a second; more is better", unit="1/s"),
         series=[Series(name="measured", points=points, joined=True)],
-        borders={"capacity": found.capacity.point.rate_per_s},
+        borders={"capacity": answer.capacity.point.rate_per_s},
     )  # fmt: skip
 
 
@@ -362,15 +363,15 @@ def _memory(held: Sequence[sizing.Held], memory: float) -> Table:
     records = [
         Record(
             {
-                "tensor": one.tensor,
-                "fit": "FITS" if one.total <= memory else "FAILS",
-                "concurrency": _derived(one.concurrency, "count"),
-                "weights": _derived(one.weights, "B"),
-                "cache": _derived(one.cache, "B"),
-                "total": _derived(one.total, "B"),
+                "tensor": gpu.tensor,
+                "fit": "FITS" if gpu.total <= memory else "FAILS",
+                "concurrency": _derived(gpu.concurrency, "count"),
+                "weights": _derived(gpu.weights, "B"),
+                "cache": _derived(gpu.cache, "B"),
+                "total": _derived(gpu.total, "B"),
             }
         )
-        for one in held
+        for gpu in held
     ]
     columns = [
         Column("tensor", "TP"), Column("fit", "fits", "verdict"), Column("concurrency", "requests at once", "figure"),

@@ -117,7 +117,7 @@ def kept_layers(
         old = next((old for old in renamed if name == old or name.startswith(f"{old}.")), "")
         real = renamed[old] + name.removeprefix(old) if old else name
         full = [f"model.layers.{layer}.{real}" for layer in layers]
-        kept[name] = sum([skipped.fit(one) | (bool(form.only) and not only.fit(one)) for one in full])
+        kept[name] = sum([skipped.fit(path) | (bool(form.only) and not only.fit(path)) for path in full])
     count = 1 + max((layer for layers in places.values() for layer in layers), default=0)
     for pattern in [*skipped.unused(), *only.unused()]:
         layer = re.search(r"layers\.(\d+)", pattern)
@@ -167,11 +167,11 @@ def _torch_dtype(stored: Stored, option: str) -> str:
     name = stored.dtype
     if name is None:
         return "bf16"
-    found = _TORCH.get(name.removeprefix("torch.")) if isinstance(name, str) else None
-    if found is None:
+    dtype = _TORCH.get(name.removeprefix("torch.")) if isinstance(name, str) else None
+    if dtype is None:
         raise UsageError(f"{stored.file} has torch_dtype={words(repr(name))[:60]}; known: {', '.join(_TORCH)}. Give "
                          f"the number format: {option} NAME.")  # fmt: skip
-    return found
+    return dtype
 
 
 def _unknown(stored: Stored, what: str) -> NoReturn:
@@ -305,7 +305,7 @@ def _compressed(scheme: _Scheme, plain: Format) -> Format:
     if not isinstance(sparsity, Mapping) or sparsity.get("format", "dense") != "dense":
         _unknown(scheme.stored, "sparse weights (sparsity_config)")
     groups = scheme.config.get("config_groups")
-    if not isinstance(groups, Mapping) or not groups or not all(isinstance(one, Mapping) for one in groups.values()):
+    if not (isinstance(groups, Mapping) and groups and all(isinstance(group, Mapping) for group in groups.values())):
         _unknown(scheme.stored, "no config_groups")
     skipped = scheme.names("ignore")
     made = [
@@ -313,9 +313,9 @@ def _compressed(scheme: _Scheme, plain: Format) -> Format:
     ]
     if not made:
         return plain
-    if any(evolve(one, only=()) != evolve(made[0], only=()) for one in made):
+    if any(evolve(form, only=()) != evolve(made[0], only=()) for form in made):
         _unknown(scheme.stored, "several number formats (config_groups)")
-    only = () if any("Linear" in one.only for one in made) else tuple(name for one in made for name in one.only)
+    only = () if any("Linear" in form.only for form in made) else tuple(name for form in made for name in form.only)
     return evolve(made[0], only=only, skipped=skipped, head=not only and not _Patterns(skipped).fit("lm_head"))
 
 

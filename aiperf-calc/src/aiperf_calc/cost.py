@@ -46,8 +46,3 @@ def own_per_hour(
         raise UsageError(f"the overhead of a year must be 0 or more; got {overhead_per_year:g}.")
     used = YEAR_H * share(utilisation, "the utilisation")
     return (price - residual) / (used * positive(life_years, "the life in years")) + overhead_per_year / used
-
-
-def break_even(usd_per_hour: float, count: int, seconds: float, other_count: int, other_seconds: float) -> float:
-    """Dollars an hour of another machine at which its calls cost the same as on this one."""
-    return usd_per_hour * count * seconds / (other_count * other_seconds)

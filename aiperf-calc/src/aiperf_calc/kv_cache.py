@@ -74,10 +74,10 @@ def cache_bytes(
             f"a cache takes tokens, sequences and a page from 1; got {tokens} tokens, {sequences} sequences and pages "
             f"of {page}."
         )
-    one = scaled_bytes(kept.elements, dtype, group, scale_bytes)
+    token = scaled_bytes(kept.elements, dtype, group, scale_bytes)
     whole = kept.layers * _paged(tokens, page)
     local = kept.local_layers * _paged(min(tokens, kept.window), page)
-    return float(sequences) * ((whole + local) * one + state_bytes(kept, dtype))
+    return float(sequences) * ((whole + local) * token + state_bytes(kept, dtype))
 
 
 def _paged(tokens: int, page: int) -> int:

@@ -24,20 +24,20 @@ def read_bundle(path: Path) -> LoadCurve:
         raise SealError(sealed.told())
     names = bundle.documents(KIND)
     if len(names) != 1:
-        found = f"{len(names)} loads, {', '.join(names)}" if names else "no load"
+        loads = f"{len(names)} loads, {', '.join(names)}" if names else "no load"
         raise UsageError(
-            f"'{path}' has {found}; sizing takes a bundle with one load. Measure it: aiperf load sweep URL"
+            f"'{path}' has {loads}; sizing takes a bundle with one load. Measure it: aiperf load sweep URL"
         )
     points = read(bundle, names[0])[1].points
-    kept = [_point(one) for one in points if one.trusted and one.complete and _good(one)]
+    kept = [_point(point) for point in points if point.trusted and point.complete and _good(point)]
     if not kept:
         raise AiperfError(
             f"none of the {len(points)} points of '{path}' can be used: a point must be trusted, complete and with a "
             "goodput. Imported results are never trusted. Measure on a quieter machine: aiperf load sweep URL"
         )
-    limits = {one.spec.limits.e2e_s for one in points}
+    limits = {point.spec.limits.e2e_s for point in points}
     limit = limits.pop() if len(limits) == 1 else None
-    return LoadCurve(file=f"'{path}'", points=tuple(sorted(kept, key=lambda one: one.rate_per_s)), limit_s=limit)
+    return LoadCurve(file=f"'{path}'", points=tuple(sorted(kept, key=lambda point: point.rate_per_s)), limit_s=limit)
 
 
 def _good(point: Point) -> bool:

@@ -70,7 +70,7 @@ class Limits:
 
 @frozen(kw_only=True)
 class LoadSpec:
-    """What a point is made of."""
+    """The settings of a point."""
 
     server: Server
     workload: Workload
@@ -144,13 +144,13 @@ def load_of(document: Document, place: str) -> Load:
 
 
 def _problem(points: list[Point]) -> str | None:
-    """What the types of the fields do not say: names are given once, and every percentile is there."""
-    names = [one.name for one in points]
-    for one in points:
-        if names.count(one.name) > 1:
-            return f"it has several points '{words(one.name)}'"
+    """The fault that the types of fields allow: a name twice, or a missing percentile; None without one."""
+    names = [point.name for point in points]
+    for point in points:
+        if names.count(point.name) > 1:
+            return f"it has several points '{words(point.name)}'"
         for name in LATENCIES:
             for share in PERCENTILES:
-                if share not in one.latencies.get(name, {}):
-                    return f"point '{words(one.name)}' has no {share} of {name}"
+                if share not in point.latencies.get(name, {}):
+                    return f"point '{words(point.name)}' has no {share} of {name}"
     return None

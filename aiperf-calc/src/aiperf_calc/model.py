@@ -173,8 +173,8 @@ def forward_flops(shape: ModelShape, tokens: int, attended: int, local: int | No
 
 def _used(shape: ModelShape) -> int:
     """The weights of matrices that a token is multiplied with."""
-    found = parameters(shape)
-    return found.matrices + found.chosen_experts + shape.vocabulary * shape.width
+    numbers = parameters(shape)
+    return numbers.matrices + numbers.chosen_experts + shape.vocabulary * shape.width
 
 
 def _recurrence(shape: ModelShape) -> int:
@@ -295,10 +295,10 @@ def weights(shape: ModelShape, dtype: str | None) -> Weights:
             Share(letters=tensor.letters, routed=tensor.part == "experts", count=tensor.numbers,
                   largest=each if as_is else packed, total=as_is * each + (layers - as_is) * packed)
         )  # fmt: skip
-    found = parameters(shape)
+    numbers = parameters(shape)
     norm = shape.width * (2 if shape.norm_bias else 1)
-    head = form.matrix_bytes(shape.width, shape.vocabulary) if form.head and not shape.tied else found.head * plain
-    return Weights(shares=shares, ends=(found.embedding + norm) * plain + head)
+    head = form.matrix_bytes(shape.width, shape.vocabulary) if form.head and not shape.tied else numbers.head * plain
+    return Weights(shares=shares, ends=(numbers.embedding + norm) * plain + head)
 
 
 def weight_format_of(shape: ModelShape, dtype: str | None) -> Format:

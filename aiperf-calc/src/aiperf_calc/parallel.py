@@ -16,7 +16,7 @@ Fit = Literal["FITS", "MAYBE", "FAILS"]
 
 @frozen(kw_only=True)
 class Work:
-    """What the GPUs do.
+    """The work of the GPUs.
 
     train: training with Adam in mixed precision, or serving.
     dtype: of the weights that are served; None as the checkpoint stores them. kv_dtype: of the cache.
@@ -71,20 +71,15 @@ class Way:
         return f"TP{self.tensor} PP{self.pipeline} EP{self.expert} DP{self.data} ZeRO{self.zero}"
 
 
-def bubble(stages: int, micro_batches: int, interleaved: int = 1) -> float:
+def bubble(stages: int, micro_batches: int) -> float:
     """The share of a step that a pipeline's stages are idle: (p - 1) / (m + p - 1).
 
-    With v chunks of layers a stage the idle time is 1/v of it: ((p - 1) / v) / (m + (p - 1) / v). Source: Narayanan et
-    al., Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021, section 2.2, where the
-    idle time is given relative to the ideal time instead.
+    Source: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021,
+    section 2.2, where the idle time is given relative to the ideal time instead.
     """
-    if min(stages, micro_batches, interleaved) < 1:
-        raise UsageError(
-            f"a pipeline takes stages, micro-batches and chunks from 1; got {stages}, {micro_batches} and "
-            f"{interleaved}."
-        )
-    idle = (stages - 1) / interleaved
-    return idle / (micro_batches + idle)
+    if min(stages, micro_batches) < 1:
+        raise UsageError(f"a pipeline takes stages and micro-batches from 1; got {stages} and {micro_batches}.")
+    return (stages - 1) / (micro_batches + stages - 1)
 
 
 def ways(shape: ModelShape, gpus: int, memory: float, reserve: float, work: Work) -> list[Way]:
@@ -120,15 +115,15 @@ def _divisions(shape: ModelShape, gpus: int, train: bool) -> Iterator[tuple[int,
             data = gpus // tensor // pipeline
             experts = [1]
             if shape.experts is not None:
-                experts = [one for one in _divisors(tensor * data) if shape.experts.count % one == 0]
+                experts = [count for count in _divisors(tensor * data) if shape.experts.count % count == 0]
             for expert in experts:
                 for zero in (0, 1, 2, 3) if train and data > 1 else (0,):
                     yield tensor, pipeline, expert, data, zero
 
 
 def _divisors(number: int) -> Sequence[int]:
-    small = [one for one in range(1, math.isqrt(number) + 1) if number % one == 0]
-    return sorted({*small, *(number // one for one in small)})
+    small = [divisor for divisor in range(1, math.isqrt(number) + 1) if number % divisor == 0]
+    return sorted({*small, *(number // divisor for divisor in small)})
 
 
 def _way(
@@ -172,17 +167,15 @@ def _way(
 def _running(shape: ModelShape, work: Work, tensor: int, pipeline: int, stage: int) -> tuple[float, float, float]:
     """Bytes of activations and of the cache on the fullest GPU, and the least of both together."""
     if work.train:
-        one = activation_bytes(
+        layer = activation_bytes(
             shape, work.tokens, work.sequences, recomputation=work.recomputation, tensor=tensor, sequence=tensor > 1
         )
         # Of the first stage, which has as many micro-batches in flight as there are stages (1F1B).
         flight = min(pipeline, work.micro_batches)
-        held = one * stage * flight
-        return held, 0.0, one * shape.layers / pipeline * flight
+        return layer * stage * flight, 0.0, layer * shape.layers / pipeline * flight
     whole, fullest = (
         cache_bytes(cached(shape, layers), work.kv_dtype, work.tokens, work.sequences, page=work.page)
         for layers in (shape.layers, stage)
     )
-    # A latent has no heads to divide; heads beyond those of keys and values get copies.
-    divided = 1 if shape.latent or not shape.kv_heads else min(tensor, shape.kv_heads)
-    return 0.0, fullest / divided, whole / pipeline / divided
+    parts = shape.cache_parts(tensor)
+    return 0.0, fullest / parts, whole / pipeline / parts

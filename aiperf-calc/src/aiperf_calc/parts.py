@@ -155,10 +155,9 @@ class ModelShape:
         sums = [0, *accumulate(parts in kinds for parts in self.pattern)]
         return max(end - start for start, end in zip(sums, sums[min(layers, self.layers) :], strict=False))
 
-    @property
-    def local_layers(self) -> int:
-        """The number of local layers."""
-        return self.count("l")
+    def cache_parts(self, tensor: int) -> int:
+        """The parts of the cache over `tensor` GPUs: a latent is not divided, nor more often than heads of keys are."""
+        return 1 if self.latent or not self.kv_heads else min(tensor, self.kv_heads)
 
 
 def check_heads(heads: int, kv_heads: int) -> None:

@@ -46,10 +46,10 @@ def bytes_of(text: str) -> float:
 
     Raises ValueError with what is accepted.
     """
-    found = _SIZE.fullmatch(text)
-    if found is None or float(found[1]) <= 0 or (found[3] and not found[2]):
+    parts = _SIZE.fullmatch(text)
+    if parts is None or float(parts[1]) <= 0 or (parts[3] and not parts[2]):
         raise ValueError("it takes a number of bytes above 0, such as 80GiB, 141GB or 1048576")
-    amount = float(found[1]) * float(1024 if found[3] else 1000) ** _POWERS[found[2]]
+    amount = float(parts[1]) * float(1024 if parts[3] else 1000) ** _POWERS[parts[2]]
     if amount > MOST_BYTES:
         raise ValueError("it takes at most 1e18 bytes")
     return amount

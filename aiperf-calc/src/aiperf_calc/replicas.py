@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 import simpy
 from attrs import field, frozen
-from numpy.typing import NDArray
 
 from aiperf_core.errors import UsageError
-from aiperf_core.simulation import Request, Simulation, poisson
+from aiperf_core.simulation import Request, Simulation, Times
 
-Times = NDArray[np.float64]
 ServiceS = Callable[[int], float]
 
 
 @frozen(kw_only=True)
 class Served:
-    """What a simulation gave.
+    """The times of a simulated run.
 
     latency_s: of each request, from arrival to end.
     end_s: when the last request ended.
@@ -62,11 +60,6 @@ def serve(arrivals_s: Times, replicas: int, service_s: ServiceS, most: int = 1) 
     return Served(latency_s=run.latency_s, end_s=run.end_s, replicas=[(0.0, replicas)])
 
 
-def poisson_arrivals(rate_per_s: float, count: int, seed: int) -> Times:
-    """Arrival times of a Poisson process."""
-    return poisson(rate_per_s, count, seed)
-
-
 @frozen(kw_only=True)
 class Policy:
     """When replicas are started and stopped.
@@ -89,7 +82,7 @@ class Policy:
 
     def __attrs_post_init__(self) -> None:
         times = (self.goodput_per_s, self.every_s, self.window_s)
-        if not all(math.isfinite(one) and one > 0 for one in times) or min(self.headroom, self.start_s) < 0:
+        if not all(math.isfinite(number) and number > 0 for number in times) or min(self.headroom, self.start_s) < 0:
             raise UsageError(
                 "a scaling policy takes a goodput, a period and a window above 0, and a headroom and a start from 0."
             )
@@ -98,8 +91,8 @@ class Policy:
 
     def wanted(self, arrivals: int, seconds: float) -> int:
         """Replicas for the arrivals of the last `seconds`."""
-        found = math.ceil(arrivals / seconds * (1 + self.headroom) / self.goodput_per_s - 1e-9) if seconds else 0
-        return min(max(found, self.least), self.most)
+        count = math.ceil(arrivals / seconds * (1 + self.headroom) / self.goodput_per_s - 1e-9) if seconds else 0
+        return min(max(count, self.least), self.most)
 
 
 def scale(arrivals_s: Times, policy: Policy, service_s: ServiceS, most: int = 1) -> Served:
@@ -107,7 +100,7 @@ def scale(arrivals_s: Times, policy: Policy, service_s: ServiceS, most: int = 1)
 
     Events are handled in the order of time; of the same moment, ends first, then starts, arrivals and the policy.
     """
-    arrivals = [float(one) for one in arrivals_s]
+    arrivals = [float(moment) for moment in arrivals_s]
     latency, waiting, first = np.zeros(len(arrivals)), [], 0
     ready, busy, starting, surplus = policy.least, 0, 0, 0
     paid = [(0.0, ready)]
@@ -121,8 +114,8 @@ def scale(arrivals_s: Times, policy: Policy, service_s: ServiceS, most: int = 1)
     while left:
         now, kind, _, which = heapq.heappop(ends)
         if kind == 0:
-            for one in which:
-                latency[one] = now - arrivals[one]
+            for request in which:
+                latency[request] = now - arrivals[request]
             left, busy = left - len(which), busy - 1
             if surplus:
                 surplus, ready = surplus - 1, ready - 1
@@ -133,8 +126,8 @@ def scale(arrivals_s: Times, policy: Policy, service_s: ServiceS, most: int = 1)
             waiting.append(which[0])
         else:
             begin = max(0.0, now - policy.window_s)
-            seen = int(np.searchsorted(arrivals_s, now, "right") - np.searchsorted(arrivals_s, begin, "right"))
-            missing = policy.wanted(seen, now - begin) - (ready - surplus + starting)
+            arrived = int(np.searchsorted(arrivals_s, now, "right") - np.searchsorted(arrivals_s, begin, "right"))
+            missing = policy.wanted(arrived, now - begin) - (ready - surplus + starting)
             kept = min(surplus, max(missing, 0))
             surplus, missing = surplus - kept, missing - kept
             for _ in range(max(missing, 0)):

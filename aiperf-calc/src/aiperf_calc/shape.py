@@ -6,7 +6,7 @@ from typing import Any
 
 from aiperf_calc.config_keys import Reader, renamed
 from aiperf_calc.families import FAMILIES, shape_of
-from aiperf_calc.parts import ModelShape as ModelShape
+from aiperf_calc.parts import ModelShape
 from aiperf_calc.text import read_json
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
@@ -40,10 +40,10 @@ def of_config(
     """The shape of a parsed `config.json`; see `read`. `file` names it in messages."""
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
-        told = "no 'model_type'" if kind is None else f"model_type {words(repr(kind))}"
+        named = "no 'model_type'" if kind is None else f"model_type {words(repr(kind))}"
         hint = nearest(kind, FAMILIES) if isinstance(kind, str) else ""
         raise UsageError(
-            f"{file} has {told}, whose shape is not known.{hint} Known: {', '.join(FAMILIES)}. Other models: give the "
+            f"{file} has {named}, whose shape is not known.{hint} Known: {', '.join(FAMILIES)}. Other models: give the "
             "sizes by options, such as --layers, --kv-heads and --head-dim."
         )
     reader = Reader(file, renamed(file, config), dict(given or {}))

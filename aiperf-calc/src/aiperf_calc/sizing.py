@@ -4,11 +4,11 @@ import csv
 import io
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from aiperf_calc.kv_cache import cache_bytes, cached
 from aiperf_calc.model import weight_bytes
@@ -94,10 +94,10 @@ def read_curve(path: Path) -> LoadCurve:
     name, wanted = f"'{path}'", "Give a curve as JSON, or as CSV with the ending .csv."
     if path.suffix.lower() == ".csv":
         return _curve(name, {"points": _rows(name, read_text(path, wanted))})
-    found = read_json(path, wanted)
-    if not isinstance(found, dict):
-        raise UsageError(f"{name} holds {type(found).__name__}; a curve is an object with 'points'.")
-    return _curve(name, found)
+    document = read_json(path, wanted)
+    if not isinstance(document, dict):
+        raise UsageError(f"{name} holds {type(document).__name__}; a curve is an object with 'points'.")
+    return _curve(name, document)
 
 
 def _rows(name: str, text: str) -> list[dict[str, Any]]:
@@ -126,20 +126,22 @@ def _number(text: Any) -> Any:
         return text
 
 
-def _curve(name: str, found: Mapping[str, Any]) -> LoadCurve:
-    unknown = sorted(set(found) - {"points", "steps", "limit_s", "about"})
+def _curve(name: str, document: Mapping[str, Any]) -> LoadCurve:
+    unknown = sorted(set(document) - {"points", "steps", "limit_s", "about"})
     if unknown:
         raise UsageError(f"{name} has {words(repr(unknown[0]))}; known: points, steps, limit_s, about.")
-    listed = found.get("points")
+    listed = document.get("points")
     if not isinstance(listed, list) or not listed:
         raise UsageError(f"{name} has no points. A point has rate_per_s and goodput_per_s; optional: "
                          f"{', '.join(COLUMNS[2:])}.")  # fmt: skip
-    points = sorted((_point(name, index, one) for index, one in enumerate(listed)), key=lambda one: one.rate_per_s)
-    limit = found.get("limit_s")
+    points = sorted(
+        (_point(name, index, point) for index, point in enumerate(listed)), key=lambda point: point.rate_per_s
+    )
+    limit = document.get("limit_s")
     _check_size(f"{name}:", "limit_s", limit)
     if limit is not None and not (isinstance(limit, int | float) and limit > 0):
         raise UsageError(f"{name} has limit_s={words(repr(limit))}; accepted is a number of seconds above 0.")
-    return LoadCurve(file=name, points=tuple(points), steps=_steps(name, found.get("steps")), limit_s=limit)
+    return LoadCurve(file=name, points=tuple(points), steps=_steps(name, document.get("steps")), limit_s=limit)
 
 
 def _check_size(place: str, key: str, value: Any) -> None:
@@ -147,41 +149,41 @@ def _check_size(place: str, key: str, value: Any) -> None:
         raise UsageError(f"{place} {key} is larger than {_MOST:g}, the most that is accepted. Correct it.")
 
 
-def _point(name: str, index: int, found: Any) -> LoadPoint:
+def _point(name: str, index: int, point: Any) -> LoadPoint:
     place = f"{name}, point {index + 1}:"
-    if not isinstance(found, dict):
-        raise UsageError(f"{place} found {type(found).__name__}; a point has {', '.join(COLUMNS)}.")
-    unknown = [key for key in found if key not in COLUMNS]
+    if not isinstance(point, dict):
+        raise UsageError(f"{place} found {type(point).__name__}; a point has {', '.join(COLUMNS)}.")
+    unknown = [key for key in point if key not in COLUMNS]
     if unknown:
         raise UsageError(f"{place} unknown {words(repr(unknown[0]))}; known: {', '.join(COLUMNS)}.")
-    for key, value in found.items():
+    for key, value in point.items():
         _check_size(place, key, value)
         if value is not None and not (isinstance(value, int | float) and value >= 0):
             raise UsageError(f"{place} {key}={words(repr(value))}; accepted is a number from 0.")
-    rate, goodput = found.get("rate_per_s"), found.get("goodput_per_s")
+    rate, goodput = point.get("rate_per_s"), point.get("goodput_per_s")
     if not rate or goodput is None:
         raise UsageError(f"{place} it needs rate_per_s above 0 and goodput_per_s.")
-    low, high = found.get("goodput_low"), found.get("goodput_high")
+    low, high = point.get("goodput_low"), point.get("goodput_high")
     low, high = goodput if low is None else low, goodput if high is None else high
     if not low <= goodput <= high:
         raise UsageError(f"{place} goodput_per_s {goodput:g} is outside of its interval [{low:g}, {high:g}].")
     return LoadPoint(
         rate_per_s=float(rate), goodput_per_s=float(goodput), goodput_low=float(low), goodput_high=float(high),
-        residence_s=found.get("residence_s"),
+        residence_s=point.get("residence_s"),
     )  # fmt: skip
 
 
-def _steps(name: str, found: Any) -> Steps | None:
-    if found is None:
+def _steps(name: str, steps: Any) -> Steps | None:
+    if steps is None:
         return None
     rule = "'steps' has batch (rising whole numbers from 1), seconds (as many, above 0) and per_request (from 1)"
-    if not isinstance(found, dict):
+    if not isinstance(steps, dict):
         raise UsageError(f"{name}: {rule}.")
-    batch, seconds, each = found.get("batch"), found.get("seconds"), found.get("per_request", 1)
+    batch, seconds, each = steps.get("batch"), steps.get("seconds"), steps.get("per_request", 1)
     if not isinstance(batch, list) or not isinstance(seconds, list) or not 0 < len(batch) == len(seconds):
         raise UsageError(f"{name}: {rule}.")
-    whole = all(type(one) is int and 1 <= one <= _MOST for one in [*batch, each])
-    timed = all(isinstance(one, int | float) and 0 < one <= _MOST for one in seconds)
+    whole = all(type(number) is int and 1 <= number <= _MOST for number in [*batch, each])
+    timed = all(isinstance(number, int | float) and 0 < number <= _MOST for number in seconds)
     if not whole or not timed or sorted(set(batch)) != batch:
         raise UsageError(f"{name}: {rule}.")
     return Steps(batch=tuple(batch), seconds=tuple(map(float, seconds)), per_request=each)
@@ -189,7 +191,7 @@ def _steps(name: str, found: Any) -> Steps | None:
 
 @frozen(kw_only=True)
 class Capacity:
-    """What one replica can serve within the SLO.
+    """The rate that one replica can serve within the SLO.
 
     point: the measured point with the highest rate that meets the SLO.
     low, value: its goodput a second, with the low end of the interval.
@@ -221,7 +223,7 @@ def capacity(curve: LoadCurve, met: float = MET) -> Capacity:
             break
         kept = point
     if kept is None:
-        best = max(curve.points, key=lambda one: one.share)
+        best = max(curve.points, key=lambda point: point.share)
         raise AiperfError(
             f"no measured point of {curve.file} meets the SLO: {units.percent(met)} of requests in time are asked, "
             f"and the best of {len(curve.points)} points has {units.percent(best.share)} at {best.rate_per_s:g} "
@@ -301,16 +303,16 @@ def held(
     """Weights / TP + cache of the requests at once + reserve. Their number is rate x residence (Little, 1961)."""
     concurrency = rate_per_s * residence_s
     whole = cache_bytes(cached(shape), kv_dtype, tokens, max(1, math.ceil(concurrency)), page=page)
-    divided = 1 if shape.latent or not shape.kv_heads else min(tensor, shape.kv_heads)
     return Held(
-        tensor=tensor, concurrency=concurrency, weights=weight_bytes(shape, dtype) / tensor, cache=whole / divided,
+        tensor=tensor, concurrency=concurrency, weights=weight_bytes(shape, dtype) / tensor,
+        cache=whole / shape.cache_parts(tensor),
         reserve=reserve,
     )  # fmt: skip
 
 
 @frozen(kw_only=True)
 class Sized:
-    """An answer.
+    """The replicas for a demand.
 
     needed: replicas that carry the peak, by the measured goodput; least, most: by the ends of its range.
     total: with spares; total_least, total_most: by the same ends.
@@ -323,7 +325,6 @@ class Sized:
     total: int
     total_least: int
     total_most: int
-    steps: Sequence[str] = field(factory=tuple)
 
 
 def size(
@@ -335,16 +336,16 @@ def size(
         raise UsageError(
             f"the peak rate must be above 0 and the headroom 0 or more; got {peak_per_s:g} and {headroom:g}."
         )
-    found = capacity(curve, met)
-    ends = [replicas_for(peak_per_s, headroom, one) for one in (found.value, found.high, found.low or math.inf)]
-    if found.low <= 0:
+    one_replica = capacity(curve, met)
+    goodputs = (one_replica.value, one_replica.high, one_replica.low or math.inf)
+    needed, least, most = (replicas_for(peak_per_s, headroom, goodput) for goodput in goodputs)
+    if one_replica.low <= 0:
         raise AiperfError(
-            f"the goodput of {curve.file} at {found.point.rate_per_s:g} requests/s begins at 0, so no number of "
+            f"the goodput of {curve.file} at {one_replica.point.rate_per_s:g} requests/s begins at 0, so no number of "
             "replicas is enough for certain. Measure the point for longer."
         )
-    needed, least, most = ends
-    totals = [with_spares(one, available, wish) for one in ends]
+    total, total_least, total_most = (with_spares(count, available, wish) for count in (needed, least, most))
     return Sized(
-        capacity=found, needed=needed, least=least, most=most, total=totals[0], total_least=totals[1],
-        total_most=totals[2],
+        capacity=one_replica, needed=needed, least=least, most=most, total=total, total_least=total_least,
+        total_most=total_most,
     )  # fmt: skip

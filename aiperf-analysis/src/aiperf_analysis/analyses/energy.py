@@ -98,13 +98,13 @@ def rank_ranges(figures: Sequence[Figure]) -> list[tuple[int, int] | None]:
 
     A figure is before another for certain where their intervals do not overlap.
     """
-    kept = [one for one in figures if one.value is not None]
-    found: list[tuple[int, int] | None] = []
-    for one in figures:
-        if one.value is None or one.low is None or one.high is None:
-            found.append(None)
+    kept = [figure for figure in figures if figure.value is not None]
+    ranges: list[tuple[int, int] | None] = []
+    for figure in figures:
+        if figure.value is None or figure.low is None or figure.high is None:
+            ranges.append(None)
             continue
-        before = sum(other.high is not None and other.high < one.low for other in kept)
-        behind = sum(other.low is not None and other.low > one.high for other in kept)
-        found.append((before + 1, len(kept) - behind))
-    return found
+        before = sum(other.high is not None and other.high < figure.low for other in kept)
+        behind = sum(other.low is not None and other.low > figure.high for other in kept)
+        ranges.append((before + 1, len(kept) - behind))
+    return ranges

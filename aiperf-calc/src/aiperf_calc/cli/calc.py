@@ -81,15 +81,15 @@ _shape_options = together(
 
 def _given(values: dict[str, Any]) -> dict[str, int]:
     """The sizes that options give, by the names that `shape.read` knows."""
-    found = {name: values[name] for name in ("layers", "hidden", "heads", "head_dim") if values[name] is not None}
+    sizes = {name: values[name] for name in ("layers", "hidden", "heads", "head_dim") if values[name] is not None}
     kv_heads = values["kv_heads"]
     if kv_heads is None or kv_heads == "all":
-        if kv_heads == "all" and "heads" in found:
-            found["kv_heads"] = found["heads"]
-        return found
+        if kv_heads == "all" and "heads" in sizes:
+            sizes["kv_heads"] = sizes["heads"]
+        return sizes
     if not kv_heads.isdecimal() or len(kv_heads) > 9 or int(kv_heads) < 1:
         raise UsageError(f"--kv-heads takes a whole number from 1, or all; got {kv_heads!r}.")
-    return found | {"kv_heads": int(kv_heads)}
+    return sizes | {"kv_heads": int(kv_heads)}
 
 
 def _read(values: dict[str, Any]) -> "ModelShape":

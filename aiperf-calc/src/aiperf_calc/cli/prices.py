@@ -35,8 +35,8 @@ def show(name: str | None, max_age: int | None, out: Path | None, as_json: bool)
     from aiperf_calc.prices import book
     from aiperf_calc.prices.listing import listed
 
-    found = book.read(name)
-    return show_result(listed(found, book.warnings(found.prices, max_age)), out, as_json=as_json)
+    entries = book.read(name)
+    return show_result(listed(entries, book.warnings(entries.prices, max_age)), out, as_json=as_json)
 
 
 @prices.command("check")
@@ -47,11 +47,11 @@ def check(name: str | None, max_age: int | None) -> ExitCode:
     from aiperf_calc.prices import book
     from aiperf_core.units import plural
 
-    found = book.read(name)
-    told = book.warnings(found.prices, max_age)
-    for one in told:
-        click.echo(one)
-    click.echo(f"{plural('price', len(found.prices))} in {found.file}, {plural('warning', len(told))}")
+    entries = book.read(name)
+    warnings = book.warnings(entries.prices, max_age)
+    for warning in warnings:
+        click.echo(warning)
+    click.echo(f"{plural('price', len(entries.prices))} in {entries.file}, {plural('warning', len(warnings))}")
     return ExitCode.OK
 
 

@@ -55,7 +55,7 @@ class Price:
 
     @property
     def name(self) -> str:
-        """What tells it from other entries."""
+        """The words that tell it from other entries."""
         parts = (self.gpu, self.provider, self.region, self.commitment)
         return " ".join(part for part in parts if part)
 
@@ -65,8 +65,8 @@ class Price:
 
     def count(self, hardware: str) -> int:
         """How often the price is paid for a kind of machine."""
-        found = _COUNT.search(hardware)
-        return int(found[1]) if found and self.per == "gpu" else 1
+        gpus = _COUNT.search(hardware)
+        return int(gpus[1]) if gpus and self.per == "gpu" else 1
 
     def of_machine(self, hardware: str) -> float:
         """Dollars an hour of a kind of machine."""
@@ -90,21 +90,21 @@ class Book:
         wanted: `provider`, `region` and `commitment`; None accepts any. Of several entries the newest counts. Raises
         UsageError where entries of several providers, regions or commitments remain.
         """
-        found = [
-            one
-            for one in self.prices
-            if fnmatchcase(hardware, one.gpu)
-            and (one.per == "machine" or hardware.startswith(_GPUS))
-            and all(value is None or getattr(one, name) == value for name, value in wanted.items())
+        prices = [
+            price
+            for price in self.prices
+            if fnmatchcase(hardware, price.gpu)
+            and (price.per == "machine" or hardware.startswith(_GPUS))
+            and all(value is None or getattr(price, name) == value for name, value in wanted.items())
         ]
         for name in ("provider", "region", "commitment"):
-            kinds = sorted({getattr(one, name) for one in found})
+            kinds = sorted({getattr(price, name) for price in prices})
             if len(kinds) > 1:
                 raise UsageError(
                     f"{self.file} has several prices for '{hardware}', which differ in {name}: "
                     f"{', '.join(map(repr, map(words, kinds)))}. Choose with --{name}."
                 )
-        return max(found, key=lambda one: one.date or datetime.date.min, default=None)
+        return max(prices, key=lambda price: price.date or datetime.date.min, default=None)
 
 
 def _today() -> datetime.date:
@@ -125,7 +125,7 @@ def default_path() -> Path:
 def read(name: str | None) -> Book:
     """The entries of a file, of the example (`seed`), or of the user's file (None). Raises UsageError."""
     if name == SEED:
-        return _parsed((files(__package__) / "seed.toml").read_text(), "the example 'seed'", dated=False)
+        return parse((files(__package__) / "seed.toml").read_text(), "the example 'seed'", dated=False)
     path = Path(name) if name else default_path()
     try:
         text = path.read_text()
@@ -135,47 +135,46 @@ def read(name: str | None) -> Book:
             f"cannot read the price file '{path}': {why}. Write one with: aiperf prices add. An example without date "
             "and source: --prices seed"
         ) from None
-    return _parsed(text, f"'{path}'")
+    return parse(text, f"'{path}'")
 
 
-def parse(text: str, file: str) -> Book:
-    """The entries of a text. Raises UsageError with the entry and what is accepted."""
-    return _parsed(text, file)
+def parse(text: str, file: str, *, dated: bool = True) -> Book:
+    """The entries of a text. Raises UsageError with the entry and what is accepted.
 
-
-def _parsed(text: str, file: str, *, dated: bool = True) -> Book:
+    dated: whether entries must have a date and a source.
+    """
     try:
-        found = tomllib.loads(text)
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file} is not TOML: {error}. A template: aiperf prices template") from None
-    unknown = [key for key in found if key not in ("price", "currency")]
+    unknown = [key for key in document if key not in ("price", "currency")]
     if unknown:
         raise UsageError(f"{file} has '{words(unknown[0])}'; known are the tables [[price]] and [[currency]].")
-    rates = _currencies(found.get("currency", []), file)
-    entries = found.get("price", [])
+    rates = _currencies(document.get("currency", []), file)
+    entries = document.get("price", [])
     if not isinstance(entries, list):
         raise UsageError(f"{file} has [price]; write [[price]] with two brackets, once for each entry.")
-    return Book(file, [_price(one, f"{file}, price {at + 1}", rates, dated) for at, one in enumerate(entries)])
+    return Book(file, [_price(entry, f"{file}, price {at + 1}", rates, dated) for at, entry in enumerate(entries)])
 
 
 @frozen
 class _Rate:
     usd: float
-    told: str
+    text: str
 
 
 def _currencies(entries: Any, file: str) -> dict[str, _Rate]:
     if not isinstance(entries, list):
         raise UsageError(f"{file} has [currency]; write [[currency]] with two brackets, once for each currency.")
-    found = {}
+    rates = {}
     for at, entry in enumerate(entries):
         place = f"{file}, currency {at + 1}"
         _known(entry, _CURRENCY_KEYS, place)
         name, day = _text(entry, "name", place, needed=True), _day(entry, place)
         _text(entry, "source", place, needed=True)
         usd = _amount(entry, "usd", place)
-        found[name] = _Rate(usd, f"{name} at {usd:g} USD of {day.isoformat()}")
-    return found
+        rates[name] = _Rate(usd, f"{name} at {usd:g} USD of {day.isoformat()}")
+    return rates
 
 
 def _price(entry: Any, place: str, rates: Mapping[str, _Rate], dated: bool) -> Price:
@@ -192,7 +191,7 @@ def _price(entry: Any, place: str, rates: Mapping[str, _Rate], dated: bool) -> P
                 f"{place} is in '{words(currency)}', which has no [[currency]] entry with name, usd, date and source."
                 f"{nearest(currency, rates)}"
             )
-        usd, exchanged = _amount(entry, "per_hour", place) * rates[currency].usd, rates[currency].told
+        usd, exchanged = _amount(entry, "per_hour", place) * rates[currency].usd, rates[currency].text
     per = _text(entry, "per", place) or "gpu"
     if per not in ("gpu", "machine"):
         raise UsageError(f"{place} has per='{words(per)}'; accepted: gpu, machine.")
@@ -251,21 +250,22 @@ def warnings(prices: Sequence[Price], max_age: int | None, today: datetime.date 
 
     Raises UsageError for a price that is older than `max_age` days, or has no date, where a `max_age` is given.
     """
-    told = []
-    undated = sum(one.date is None for one in prices)
-    for one in prices:
-        age = one.age_days(today)
+    sentences = []
+    undated = sum(price.date is None for price in prices)
+    for price in prices:
+        age = price.age_days(today)
         if max_age is not None and (age is None or age > max_age):
             was = "has no date" if age is None else f"is {age} days old"
             raise UsageError(
-                f"the price '{words(one.name)}' {was}; --max-age accepts {max_age} days. Read the price again and add "
-                "it: aiperf prices add"
+                f"the price '{words(price.name)}' {was}; --max-age accepts {max_age} days. Read the price again and "
+                "add it: aiperf prices add"
             )
         if age is not None and age > STALE_DAYS:
-            told.append(f"the price '{words(one.name)}' is {age} days old ({one.date}): check {words(one.source)}")
+            source = words(price.source)
+            sentences.append(f"the price '{words(price.name)}' is {age} days old ({price.date}): check {source}")
     if undated:
-        told.append(f"{plural('price', undated)} without date and source: an example, not a fact")
-    return told
+        sentences.append(f"{plural('price', undated)} without date and source: an example, not a fact")
+    return sentences
 
 
 def add(path: Path, entry: Mapping[str, Any]) -> Price:
@@ -274,11 +274,11 @@ def add(path: Path, entry: Mapping[str, Any]) -> Price:
     Raises UsageError for an entry or a file with a mistake, AiperfError where the file cannot be written.
     """
     try:
-        before = path.read_text() if path.exists() else (files(__package__) / "template.toml").read_text()
+        before = path.read_text() if path.exists() else template()
         text = f"{before.rstrip()}\n\n[[price]]\n" + "".join(
             f"{key} = {_toml(value)}\n" for key, value in entry.items()
         )
-        book = _parsed(text, f"'{path}'")
+        book = parse(text, f"'{path}'")
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic.write(path, text.encode())
     except OSError as error:
@@ -293,8 +293,8 @@ def _toml(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, str):
         escaped = "".join(
-            f"\\u{ord(one):04x}" if ord(one) < 32 or one == "\x7f" else "\\" + one if one in '"\\' else one
-            for one in value
+            f"\\u{ord(char):04x}" if ord(char) < 32 or char == "\x7f" else "\\" + char if char in '"\\' else char
+            for char in value
         )
         return f'"{escaped}"'
     return repr(value)

@@ -12,18 +12,18 @@ def listed(book: Book, warnings: Sequence[str]) -> Result:
     records = [
         Record(
             {
-                "gpu": one.gpu,
-                "provider": one.provider or None,
-                "region": one.region or None,
-                "commitment": one.commitment or None,
-                "usd_per_hour": Figure(value=one.usd_per_hour, unit="USD", certainty="counted"),
-                "per": one.per,
-                "age": counted(one.age_days(), "d", reason="no date"),
-                "source": one.source or one.note or None,
-                "note": one.exchanged or None,
+                "gpu": price.gpu,
+                "provider": price.provider or None,
+                "region": price.region or None,
+                "commitment": price.commitment or None,
+                "usd_per_hour": Figure(value=price.usd_per_hour, unit="USD", certainty="counted"),
+                "per": price.per,
+                "age": counted(price.age_days(), "d", reason="no date"),
+                "source": price.source or price.note or None,
+                "note": price.exchanged or None,
             }
         )
-        for one in book.prices
+        for price in book.prices
     ]
     columns = [
         Column("gpu", "machines"), Column("provider", "provider"), Column("region", "region"),
@@ -33,7 +33,7 @@ def listed(book: Book, warnings: Sequence[str]) -> Result:
     return Result(
         analysis="prices",
         title=f"Prices of {book.file}",
-        summary=[f"{units.plural('price', len(records))}.", *(f"Warning: {one}." for one in warnings)],
+        summary=[f"{units.plural('price', len(records))}.", *(f"Warning: {warning}." for warning in warnings)],
         tables=[Table("prices", "prices of machines", columns, records)],
-        details={"prices": [one.document() for one in book.prices]},
+        details={"prices": [price.document() for price in book.prices]},
     )
