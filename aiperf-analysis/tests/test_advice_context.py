@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from aiperf_analysis.advice import document, opinion
 from aiperf_analysis.analyses.context import Options, analyze
-from aiperf_analysis.options import from_texts
 from aiperf_analysis.selection import select
+from aiperf_core.analysis_options import from_texts
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.plugins import load_plugins

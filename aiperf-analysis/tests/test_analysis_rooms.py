@@ -10,7 +10,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "aiperf_analysis"
 # From the ground up. A room is a folder, or a file of the package's own folder.
 LAYERS = (
-    {"options", "documents", "filters"},
+    {"documents", "filters"},
     {"fleet_documents"},
     {"selection", "machine", "power_watch", "traces", "live", "models"},
     {"joint", "sizes", "history"},

@@ -13,9 +13,9 @@ import pytest
 from attrs import evolve, frozen
 
 from aiperf_analysis import plugin, schema
-from aiperf_analysis.options import from_texts, option
 from aiperf_analysis.selection import fits, required, select
 from aiperf_core.analysis import Analysis
+from aiperf_core.analysis_options import from_texts, option
 from aiperf_core.cli import result_screen
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate

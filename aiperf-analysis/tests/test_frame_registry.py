@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from aiperf_analysis import schema
-from aiperf_analysis.options import of_files
+from aiperf_core.analysis_options import of_files
 from aiperf_core.plugins import load_plugins
 
 # What an analysis needs beside bundles, by name: arguments of its command, with {tmp} for a folder of the test.

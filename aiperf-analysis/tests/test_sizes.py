@@ -11,11 +11,11 @@ import pytest
 from attrs import evolve
 
 from aiperf_analysis.filters import Filters
-from aiperf_analysis.options import of_files
 from aiperf_analysis.selection import select
 from aiperf_analysis.sizes import Sizes, told_apart
 from aiperf_analysis.store import adding
 from aiperf_analysis.store.database import opened
+from aiperf_core.analysis_options import of_files
 from aiperf_core.plugins import load_plugins
 from aiperf_core.report.result import Column, Record, Result, Table, document
 from aiperf_core.results import example

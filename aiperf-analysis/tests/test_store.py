@@ -20,9 +20,9 @@ from click.testing import CliRunner
 
 from aiperf_analysis import lines, selection
 from aiperf_analysis.filters import Filters
-from aiperf_analysis.options import of_files, options_of
 from aiperf_analysis.store import adding, database, figures, listing, pruning, reading, summaries, tables
 from aiperf_analysis.store.database import VERSION, StoreError, made, opened
+from aiperf_core.analysis_options import of_files, options_of
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.plugins import load_plugins

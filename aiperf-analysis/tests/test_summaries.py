@@ -7,8 +7,8 @@ import pytest
 from attrs import evolve
 
 from aiperf_analysis.analyses import coverage, improvements, overview, recommend, targets, tradeoff
-from aiperf_analysis.options import NoOptions
 from aiperf_analysis.selection import select
+from aiperf_core.analysis_options import NoOptions
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.metrics import STORED

@@ -51,6 +51,7 @@ OFFERED = {
     "aiperf_core.hookspecs": ("hookimpl",),
     "aiperf_core.targets": ("Target", "InstalledTarget", "TargetFilter"),
     "aiperf_core.analysis": ("Analysis",),
+    "aiperf_core.analysis_options": ("option", "takes_files", "NoOptions"),
     "aiperf_core.report.result": (),
     "aiperf_core.report.metrics": ("METRICS", "Metric"),
     "aiperf_core.document_kind": ("DocumentKind", "DocumentReader"),

@@ -18,6 +18,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "ground": (
         "errors",
         "analysis",
+        "analysis_options",
         "atomic",
         "audit",
         "git",

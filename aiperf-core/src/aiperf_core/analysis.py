@@ -26,7 +26,8 @@ class Analysis:
     name: as in `aiperf analyze NAME`.
     summary: one line.
     load: its function, `"package.module:function"`, with the parameters `selection` (`aiperf_analysis.selection`) and
-        `options` (a class of attrs, given by its annotation). It returns an `aiperf_core.report.result.Result`.
+        `options` (by its annotation a class as in `aiperf_core.analysis_options`). It returns an
+        `aiperf_core.report.result.Result`.
     """
 
     name: str = field(

@@ -7,10 +7,10 @@ from attrs import frozen
 from aiperf_analysis.advice import document, opinion
 from aiperf_analysis.advice.explain import explain
 from aiperf_analysis.advice.redaction import redactor
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Entry, Selection, required
 from aiperf_analysis.sizes import COLUMN, size_of
 from aiperf_core import units
+from aiperf_core.analysis_options import option
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
 from aiperf_core.report.result import Column, Figure, Record, Result, Table, counted

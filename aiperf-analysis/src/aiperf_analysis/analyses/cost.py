@@ -8,12 +8,12 @@ from attrs import asdict, frozen
 
 from aiperf_analysis.analyses.energy import LogEnergy, mean_watts
 from aiperf_analysis.analyses.power import measured
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Entry, Measured, Selection, required
 from aiperf_calc import cost
 from aiperf_calc.prices.book import Book, Price, default_path, read, warnings
 from aiperf_calc.quantities import positive, share
 from aiperf_core import units
+from aiperf_core.analysis_options import option
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words

@@ -6,9 +6,9 @@ from fnmatch import fnmatchcase
 
 from attrs import asdict, frozen
 
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Entry, Selection
 from aiperf_core import units
+from aiperf_core.analysis_options import option
 from aiperf_core.report.result import Column, Figure, LeftOut, Origin, Record, Result, Table, counted
 from aiperf_core.results.filenames import target_name
 

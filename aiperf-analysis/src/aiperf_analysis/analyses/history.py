@@ -7,10 +7,10 @@ from aiperf_analysis.history.judged import FALSE_DISCOVERIES, LEAST, change, dir
 from aiperf_analysis.history.newest import LEAST_RUNS, Standing
 from aiperf_analysis.history.noise import finite_exp
 from aiperf_analysis.history.series import Border, RunSeries, series_of
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import HISTORY_PICTURE, Selection, required
 from aiperf_analysis.sizes import Sizes
 from aiperf_core import units
+from aiperf_core.analysis_options import option
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words

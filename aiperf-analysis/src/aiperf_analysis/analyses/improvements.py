@@ -8,9 +8,9 @@ from statistics import fmean
 import numpy as np
 from attrs import asdict, frozen
 
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Entry, Selection, required
 from aiperf_core import units
+from aiperf_core.analysis_options import option
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.result import (
     Axis,

@@ -8,9 +8,9 @@ import numpy as np
 from attrs import asdict, frozen
 
 from aiperf_analysis import joint
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Entry, Selection
 from aiperf_core import units
+from aiperf_core.analysis_options import option
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 from aiperf_core.report.result import (

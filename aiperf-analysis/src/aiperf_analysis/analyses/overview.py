@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from attrs import asdict
 
-from aiperf_analysis.options import NoOptions
 from aiperf_analysis.selection import Entry, Selection, required
 from aiperf_core import units
+from aiperf_core.analysis_options import NoOptions
 from aiperf_core.report.result import (
     Axis,
     Column,

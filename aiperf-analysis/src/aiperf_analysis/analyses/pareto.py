@@ -9,10 +9,10 @@ import numpy as np
 from attrs import asdict, frozen
 
 from aiperf_analysis import joint
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Entry, Selection, required
 from aiperf_analysis.sizes import size_of
 from aiperf_core import units
+from aiperf_core.analysis_options import option
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words

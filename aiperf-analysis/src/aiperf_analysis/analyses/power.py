@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from attrs import asdict, frozen
 
 from aiperf_analysis.analyses.energy import LogEnergy, log_energy, mean_watts, rank_ranges, time_error
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_core.analysis_options import option
 from aiperf_core.report.result import Axis, Cell, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted
 from aiperf_core.units import plural
 

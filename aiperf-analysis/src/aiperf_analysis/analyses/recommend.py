@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from attrs import asdict, frozen
 
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Entry, Selection, required
 from aiperf_core import units
+from aiperf_core.analysis_options import option
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.metrics import METRICS

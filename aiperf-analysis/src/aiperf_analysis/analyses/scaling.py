@@ -12,8 +12,8 @@ from aiperf_analysis.analyses.links import link_table, links_of, rate_table
 from aiperf_analysis.models import laws
 from aiperf_analysis.models.laws import LawFit
 from aiperf_analysis.models.pieces import LEAST_POINTS, Pieces, pieces
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_core.analysis_options import option
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words

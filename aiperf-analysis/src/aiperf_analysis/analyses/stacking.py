@@ -12,9 +12,9 @@ from aiperf_analysis.analyses.stacks import NOT_MEASURED, TOO_FEW_PASSES, Stack,
 from aiperf_analysis.models import factorial
 from aiperf_analysis.models.draws import probability
 from aiperf_analysis.models.factorial import NOTHING, Combination, Design, Fraction
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Selection, required
 from aiperf_core import units
+from aiperf_core.analysis_options import option
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.result import Axis, Cell, Column, Drawing, Figure, Point, Record, Result, Series, Table, figure
 from aiperf_core.results.models import Verdict

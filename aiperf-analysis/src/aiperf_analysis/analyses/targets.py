@@ -23,9 +23,9 @@ from typing import Any
 
 from attrs import asdict, frozen
 
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Selection, required
 from aiperf_core import units
+from aiperf_core.analysis_options import option
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
 from aiperf_core.report.metrics import BY_NAME, STORED

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 from attrs import asdict, define, field, frozen
 
-from aiperf_analysis.options import option, takes_files
 from aiperf_analysis.traces import breakdown, export, memory, pieces, ranks, reading, report, totals, windows
 from aiperf_analysis.traces.breakdown import Breakdown
 from aiperf_analysis.traces.critical import MOST_NODES, SHORT_GAP, WORDS, critical_path
@@ -15,6 +14,7 @@ from aiperf_analysis.traces.ranks import Clocks, Collectives
 from aiperf_analysis.traces.report import NS, Part
 from aiperf_analysis.traces.totals import Totals
 from aiperf_analysis.traces.windows import Window
+from aiperf_core.analysis_options import option, takes_files
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 from aiperf_core.report.result import Axis, Drawing, LeftOut, Origin, Result, Source, Table

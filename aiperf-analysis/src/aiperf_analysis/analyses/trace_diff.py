@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 from attrs import asdict, frozen
 
-from aiperf_analysis.options import option, takes_files
 from aiperf_analysis.traces import breakdown, draws, paths, reading, totals, windows
 from aiperf_analysis.traces.model import Kind, Trace
 from aiperf_analysis.traces.report import NS
 from aiperf_analysis.traces.totals import Key, Piece, Totals
+from aiperf_core.analysis_options import option, takes_files
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
 from aiperf_core.report.result import (

@@ -4,9 +4,9 @@ from collections import Counter
 
 from attrs import asdict
 
-from aiperf_analysis.options import NoOptions
 from aiperf_analysis.selection import Entry, Selection, required
 from aiperf_core import units
+from aiperf_core.analysis_options import NoOptions
 from aiperf_core.errors import AiperfError
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.result import (

@@ -14,8 +14,8 @@ from aiperf_analysis.analyses.held_out import KINDS, Held, clock_of, held_out
 from aiperf_analysis.models import amounts, parts
 from aiperf_analysis.models.parts import Refused
 from aiperf_analysis.models.sizes import at_size, largest_size
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Entry, Selection, required
+from aiperf_core.analysis_options import option
 from aiperf_core.devices.ceiling_figures import REQUIRED, as_fields, of_datasheet
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Ceilings

@@ -113,7 +113,7 @@ def _help(function: Callable[..., Any], record: "Analysis") -> str:
 
 def _common(function: Callable[..., Any]) -> list[click.Parameter]:
     """The options of every analysis: what it reads, and how it is shown."""
-    from aiperf_analysis.options import of_files
+    from aiperf_core.analysis_options import of_files
 
     if of_files(function):
         files = click.Argument(["files"], nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
@@ -158,7 +158,7 @@ def _own(function: Callable[..., Any]) -> list[click.Parameter]:
     """The options of an analysis, from the fields of its class of options."""
     import attrs
 
-    from aiperf_analysis.options import CHOICES, HELP, METAVAR, kind_of, options_of
+    from aiperf_core.analysis_options import CHOICES, HELP, METAVAR, kind_of, options_of
 
     found: list[click.Parameter] = []
     options = options_of(function)
@@ -193,8 +193,8 @@ def _run(record: "Analysis") -> Callable[..., ExitCode]:
 
 def run(function: Callable[..., Any], values: dict[str, Any]) -> ExitCode:
     """Read the selection, call the analysis and show its result; the exit code is the result's."""
-    from aiperf_analysis.options import of_files
     from aiperf_analysis.sizes import analyzed
+    from aiperf_core.analysis_options import of_files
 
     options = options_from(function, values)
     if of_files(function):
@@ -207,7 +207,7 @@ def options_from(function: Callable[..., Any], values: dict[str, Any]) -> Any:
     """The options of an analysis from the parameters of its command. Raises UsageError with what is accepted."""
     import attrs
 
-    from aiperf_analysis.options import options_of, value_of
+    from aiperf_core.analysis_options import options_of, value_of
 
     options = options_of(function)
     given = {}

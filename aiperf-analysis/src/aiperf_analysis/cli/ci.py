@@ -121,8 +121,8 @@ def history(suite: Path, metric: str | None, **values: Any) -> ExitCode:
     from aiperf_analysis.analyses.history import Options, analyze
     from aiperf_analysis.ci.gating import history as runs_of
     from aiperf_analysis.cli.analyze import output_of
-    from aiperf_analysis.options import from_texts
     from aiperf_analysis.sizes import analyzed
+    from aiperf_core.analysis_options import from_texts
 
     first = found.gates[0] if found.gates else None
     texts = {"metric": metric or (first.metric if first else "time"), "order": "created"}

@@ -195,7 +195,7 @@ def _given(plugins: Plugins, texts: tuple[str, ...]) -> dict[str, dict[str, str]
     """The options of analyses by analysis and name. Raises UsageError for one that does not exist."""
     import attrs
 
-    from aiperf_analysis.options import options_of, value_of
+    from aiperf_core.analysis_options import options_of, value_of
 
     found: dict[str, dict[str, str]] = {}
     for text in texts:

@@ -14,8 +14,8 @@ from attrs import frozen
 from markupsafe import Markup
 
 from aiperf_analysis.lines import run_id
-from aiperf_analysis.options import CHOICES, HELP, METAVAR, is_local, kind_of
 from aiperf_analysis.selection import HISTORY_PICTURE
+from aiperf_core.analysis_options import CHOICES, HELP, METAVAR, is_local, kind_of
 from aiperf_core.report import cell_text
 from aiperf_core.report import picture as pictures_of
 from aiperf_core.report.result import Drawing, Figure, Origin, Record, Result, Table

@@ -14,11 +14,11 @@ from aiperf_analysis.dashboard.settings import Settings
 from aiperf_analysis.dashboard.streams import Streams
 from aiperf_analysis.filters import Filters
 from aiperf_analysis.live.watch import Watch
-from aiperf_analysis.options import from_texts, of_files, options_of, value_of
 from aiperf_analysis.sizes import analyzed
 from aiperf_analysis.sources.courses import RunCourse
 from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_analysis.sources.source import Source
+from aiperf_core.analysis_options import from_texts, of_files, options_of, value_of
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins

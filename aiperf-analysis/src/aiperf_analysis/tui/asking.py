@@ -8,11 +8,11 @@ import click
 from attrs import evolve
 
 from aiperf_analysis.cli.analyze import command_of, labels_of, options_from
-from aiperf_analysis.options import of_files
 from aiperf_analysis.selection import Selection
 from aiperf_analysis.sizes import analyzed
 from aiperf_analysis.tui.source import Source
 from aiperf_core.analysis import Analysis
+from aiperf_core.analysis_options import of_files
 from aiperf_core.contributions import Installed
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words

@@ -240,8 +240,8 @@ class AnalysisScreen(ResultScreen):
 
     def command(self) -> str:
         """The command of the same result."""
-        from aiperf_analysis.options import of_files
         from aiperf_analysis.tui.asking import command_line
+        from aiperf_core.analysis_options import of_files
 
         files = of_files(self._installed.record.resolve())
         return command_line(self._installed.record, self._options, self.results.source, files=files)

@@ -2,8 +2,8 @@
 
 from attrs import asdict, frozen
 
-from aiperf_analysis.options import option
 from aiperf_analysis.selection import Selection, required
+from aiperf_core.analysis_options import option
 from aiperf_core.report.result import Axis, Column, Drawing, Figure, Point, Record, Result, Series, Table, counted
 
 PARTS = {"setup": "setup_s", "sampling": "sampling_s", "checks": "checks_s"}

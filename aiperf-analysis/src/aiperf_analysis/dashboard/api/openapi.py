@@ -8,7 +8,7 @@ from aiperf_analysis.dashboard import problems
 from aiperf_analysis.dashboard.asked import Answer, Asked
 from aiperf_analysis.dashboard.registry import Endpoint, Parameter
 from aiperf_analysis.dashboard.site import Site
-from aiperf_analysis.options import CHOICES, CONVERT, HELP, is_local, kind_of
+from aiperf_core.analysis_options import CHOICES, CONVERT, HELP, is_local, kind_of
 from aiperf_core.version import __version__
 
 KINDS = {bool: {"type": "boolean"}, int: {"type": "integer"}, float: {"type": "number"}}

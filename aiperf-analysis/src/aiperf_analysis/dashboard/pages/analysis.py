@@ -63,7 +63,7 @@ def _option(options: type[Any], key: str, text: str) -> list[str]:
     """An option of a URL as that of a command: a flag has no value."""
     import attrs
 
-    from aiperf_analysis.options import kind_of
+    from aiperf_core.analysis_options import kind_of
 
     names = {one.name.replace("_", "-"): one.name for one in attrs.fields(options)}
     flag = key in names and kind_of(options, names[key]) is bool

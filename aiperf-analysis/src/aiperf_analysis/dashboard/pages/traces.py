@@ -9,10 +9,10 @@ from attrs import frozen
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
-from aiperf_analysis.options import from_texts, options_of
 from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_analysis.sources.source import FolderSource
 from aiperf_core import units
+from aiperf_core.analysis_options import from_texts, options_of
 from aiperf_core.names import words
 from aiperf_core.report.result import Column, Record, Result, Table, counted
 from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS

@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @attrs.frozen
 class NoOptions:
-    """Of an analysis without options."""
+    """The options of an analysis without options."""
 
 
 def option(
@@ -41,11 +41,11 @@ def option(
     convert: Callable[[str], Any] | None = None,
     local: bool = False,
 ) -> Any:
-    """A field of a class of options.
+    """Make a field of a class of options.
 
     choices: the accepted words.
     convert: makes the value from the text; raises ValueError with what is accepted. For types not listed above.
-    local: only a command line may give it, never a URL of a server.
+    local: accepted on a command line only, never in a URL of a server.
     """
     return attrs.field(
         default=default,
@@ -60,27 +60,27 @@ def takes_files(function: F) -> F:
 
 
 def of_files(function: Callable[..., Any]) -> bool:
-    """Whether an analysis is called with paths of files instead of a selection of bundles."""
+    """Tell an analysis of files, which is called with their paths, from one of a selection of bundles."""
     return getattr(function, _TAKES, "bundles") == "files"
 
 
 def options_of(function: Callable[..., Any]) -> type[Any]:
     """The class of options of an analysis, by the annotation of the parameter `options`."""
-    found = get_type_hints(function).get("options", NoOptions)
-    return found if attrs.has(found) else NoOptions
+    annotated = get_type_hints(function).get("options", NoOptions)
+    return annotated if attrs.has(annotated) else NoOptions
 
 
 def kind_of(options: type[Any], name: str) -> type:
     """The type of a field without `| None`; `tuple` for several words."""
     hint = get_type_hints(options)[name]
     if get_origin(hint) in (Union, UnionType):
-        hint = next(one for one in get_args(hint) if one is not NoneType)
+        hint = next(member for member in get_args(hint) if member is not NoneType)
     origin: type = get_origin(hint) or hint
     return origin
 
 
 def is_local(options: type[Any], field: "attrs.Attribute[Any]") -> bool:
-    """Whether only a command line may give an option: it is declared so, or it is a path."""
+    """Tell an option of command lines only: it is declared so, or it is a path."""
     return bool(field.metadata.get(LOCAL)) or kind_of(options, field.name) is Path
 
 
@@ -89,7 +89,7 @@ def from_texts(options: type[Any], texts: Mapping[str, str | Sequence[str]]) -> 
 
     Options of command lines only are unknown here.
     """
-    known = {one.name.replace("_", "-"): one for one in attrs.fields(options) if not is_local(options, one)}
+    known = {field.name.replace("_", "-"): field for field in attrs.fields(options) if not is_local(options, field)}
     given: dict[str, Any] = {}
     for name, text in texts.items():
         if name not in known:
@@ -104,18 +104,18 @@ def value_of(options: type[Any], field: "attrs.Attribute[Any]", text: str | Sequ
     name, kind = f"--{field.name.replace('_', '-')}", kind_of(options, field.name)
     texts = [text] if isinstance(text, str) else list(text)
     if kind is tuple:
-        found = tuple(part.strip() for one in texts for part in one.split(",") if part.strip())
-        for one in found:
-            _check_choice(name, one, field.metadata[CHOICES])
-        return found
-    one = texts[-1]
+        parts = tuple(part.strip() for listed in texts for part in listed.split(",") if part.strip())
+        for part in parts:
+            _check_choice(name, part, field.metadata[CHOICES])
+        return parts
+    last = texts[-1]
     convert: Callable[[str], Any] = field.metadata.get(CONVERT) or _CONVERTERS.get(kind, str)
-    _check_choice(name, one, field.metadata.get(CHOICES, ()))
+    _check_choice(name, last, field.metadata.get(CHOICES, ()))
     try:
-        return convert(one)
+        return convert(last)
     except ValueError as error:
         accepted = str(error) if field.metadata.get(CONVERT) else f"it takes {_NOUNS.get(kind, 'a text')}"
-        raise UsageError(f"{name} got {words(one)!r}; {accepted}.") from None
+        raise UsageError(f"{name} got {words(last)!r}; {accepted}.") from None
 
 
 _NOUNS = {bool: "true or false", int: "a whole number", float: "a number"}
@@ -127,10 +127,10 @@ def _check_choice(name: str, text: str, choices: Sequence[str]) -> None:
 
 
 def _truth(text: str) -> bool:
-    found = {"true": True, "1": True, "yes": True, "": True, "false": False, "0": False, "no": False}.get(text.lower())
-    if found is None:
+    truth = {"true": True, "1": True, "yes": True, "": True, "false": False, "0": False, "no": False}.get(text.lower())
+    if truth is None:
         raise ValueError
-    return found
+    return truth
 
 
 def _number(text: str) -> float:
