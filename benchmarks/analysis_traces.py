@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from aiperf_analysis.traces import example
+from aiperf_traces import example
 
 LAYERS = 60
 

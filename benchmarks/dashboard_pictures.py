@@ -28,8 +28,8 @@ from typing import Any
 from attrs import evolve
 
 from aiperf_analysis.live.tail import live_runs
-from aiperf_analysis.traces import example as training
 from aiperf_core.results import example
+from aiperf_traces import example as training
 
 TESTS = Path(__file__).parents[1] / "aiperf-analysis" / "tests"
 WIDTHS = (390, 1280, 1920)

@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "aiperf_analysis"
 LAYERS = (
     {"documents", "filters"},
     {"fleet_documents"},
-    {"selection", "machine", "power_watch", "traces", "live", "models"},
+    {"selection", "machine", "power_watch", "live", "models"},
     {"joint", "sizes", "history"},
     {"lines"},
     {"store", "advice", "ci"},

@@ -12,13 +12,13 @@ from attrs import evolve
 
 from aiperf_analysis.filters import Filters
 from aiperf_analysis.store import adding, database
-from aiperf_analysis.traces.example import Job, write
 from aiperf_core.analysis import Analysis
 from aiperf_core.report.result import counted
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import Document
+from aiperf_traces.example import Job, write
 
 HERE = Path(__file__).parent
 SITE = runpy.run_path(str(HERE / "dashboard_site.py"))
@@ -353,6 +353,10 @@ def test_traces_below_the_folder(folder, plugins):
     assert client.get(f"/trace/{ids['traces/one.json']}").status_code == 200
     assert client.get(f"/trace/{ids['traces/broken.json']}").status_code == 422
     assert client.get(f"/trace/{ids['traces/one.json']}?export=/tmp/x.json").status_code == 400
+    others = {name: one for name, one in plugins.analyses.items() if name != "trace"}
+    answer = client_of(folder, evolve(plugins, analyses=others)).get(f"/trace/{ids['traces/one.json']}")
+    assert answer.status_code == 422
+    assert "The analysis &#39;trace&#39; is not installed. Install it, in a clone of aiperf: pip install" in answer.text
 
 
 def test_loads_of_bundles(folder, plugins):

@@ -51,7 +51,7 @@ def test_a_readme_lists_the_targets_as_the_contents_page_does(group):
     readme = (ROOT / f"aiperf-{group}" / "README.md").read_text().splitlines()
     targets = [one for one in load_plugins().targets if one.group == group]
     assert bool(targets) == (
-        group not in ("redteam", "analysis", "calc", "load", "fleet")
+        group not in ("redteam", "analysis", "calc", "load", "fleet", "traces")
     )  # with attacks, analyses, calculators, loads and fleets instead
     listed = [f"| `{one.name}` | {', '.join(one.devices)} | {one.summary} |" for one in targets]
     assert [line for line in readme if line.startswith(f"| `{group}.")] == listed
@@ -74,11 +74,14 @@ def test_nothing_is_explained_that_no_package_asks_for():
     assert explained <= set().union(*map(required, PROJECTS))
 
 
+# Beside the core: packages that were part of a package, so that its users keep their commands. It imports none of them.
+BROUGHT = {"aiperf-analysis": {"aiperf-calc", "aiperf-traces"}}
+
+
 @each_package
 def test_the_core_asks_for_no_chapter_and_a_chapter_for_no_other(name):
-    # Analyses price results, and stand on the package of prices.
-    below = {"aiperf-core": set(), "aiperf-analysis": {"aiperf-core", "aiperf-calc"}}.get(name, {"aiperf-core"})
-    assert {other for other in required(name) if other.startswith("aiperf-")} <= below
+    accepted = {"aiperf-core", *BROUGHT.get(name, ())} - {name}
+    assert {other for other in required(name) if other.startswith("aiperf-")} <= accepted
 
 
 @pytest.mark.parametrize("name", [name for name in PROJECTS if re.fullmatch(r"aiperf-ch\d\d", name)])

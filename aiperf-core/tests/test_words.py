@@ -12,7 +12,7 @@ from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [ROOT / name / "src" for name in ("aiperf-core", "aiperf-analysis", "aiperf-calc")]
+SOURCES = [ROOT / name / "src" for name in ("aiperf-core", "aiperf-analysis", "aiperf-calc", "aiperf-traces")]
 
 # A regular expression for each phrase, and what to write instead.
 BANNED = {

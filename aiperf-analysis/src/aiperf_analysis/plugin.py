@@ -46,8 +46,6 @@ ANALYSES = (
     ("whatif", "Tell what fits limits, and predict times on other machines."),
     ("power", "Compare energy per call, operation, byte and token."),
     ("cost", "Price calls, tokens and runs; break-even rates."),
-    ("trace", "Break down the time of traces, and find the critical path."),
-    ("trace-diff", "Compare two traces piece by piece."),
     ("context", "Describe results for a language model."),
 )
 # Analyses that are commands of their own too. `aiperf power` without a subcommand is one of them.
@@ -79,7 +77,7 @@ def _alias(record: Analysis) -> "Callable[[], click.Command]":
 def aiperf_analyses() -> Iterable[Analysis]:
     """Contribute the analyses."""
     for name, summary in ANALYSES:
-        yield Analysis(name, summary, f"aiperf_analysis.analyses.{name.replace('-', '_')}:analyze")
+        yield Analysis(name, summary, f"aiperf_analysis.analyses.{name}:analyze")
 
 
 @hookimpl

@@ -39,7 +39,7 @@ def test_the_text_of_each_screen(plugins, drive, here, size):
             texts[name] = await screen.press(*keys)
 
     own = evolve(plugins, analyses={
-        key: one for key, one in plugins.analyses.items() if one.distribution == "aiperf-analysis"
+        key: one for key, one in plugins.analyses.items() if one.distribution in ("aiperf-analysis", "aiperf-traces")
     })  # fmt: skip
     drive(here, steps, size, plugins=own)
     for name, text in texts.items():

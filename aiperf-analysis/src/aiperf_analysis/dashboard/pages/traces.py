@@ -13,6 +13,7 @@ from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_analysis.sources.source import FolderSource
 from aiperf_core import units
 from aiperf_core.analysis_options import from_texts, options_of
+from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 from aiperf_core.report.result import Column, Record, Result, Table, counted
 from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS
@@ -108,7 +109,12 @@ def _file(asked: Asked) -> TraceFile:
 def one(asked: Asked) -> Result:
     """Where the time of a trace goes. Raises AiperfError for a file that is no trace."""
     file = _file(asked)
-    function = asked.site.plugins.analyses["trace"].record.resolve()
+    installed = asked.site.plugins.analyses.get("trace")
+    if installed is None:
+        raise AiperfError(
+            "The analysis 'trace' is not installed. Install it, in a clone of aiperf: pip install -e ./aiperf-traces"
+        )
+    function = installed.record.resolve()
     texts = {name: list(some) for name, some in filters.others(asked.query).items()}
     result: Result = function([file.path], from_texts(options_of(function), texts))
     return result

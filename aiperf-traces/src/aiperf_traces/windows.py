@@ -5,9 +5,9 @@ from fnmatch import fnmatchcase
 import numpy as np
 from attrs import frozen
 
-from aiperf_analysis.traces.model import Ints, Kind, Trace
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
+from aiperf_traces.model import Ints, Kind, Trace
 
 AUTO, STEPS, WHOLE = "auto", "steps", "whole"
 _NAMED = 8  # ranges that a message names

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from aiperf_analysis.traces.building import CHUNK, RANK_IN_NAME, STEP, Builder, call_kind, encodable, is_communication
-from aiperf_analysis.traces.model import NONE, Kind, Trace
 from aiperf_core.errors import AiperfError
 from aiperf_core.profiling.trace_events import TraceEvents, Unreadable
+from aiperf_traces.building import CHUNK, RANK_IN_NAME, STEP, Builder, call_kind, encodable, is_communication
+from aiperf_traces.model import NONE, Kind, Trace
 
 # No honest trace in gzip has more of a ratio than this, beyond the first bytes; the largest of deflate is 1032.
 _MOST_RATIO = 200

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import fields, frozen
 
-from aiperf_analysis.traces.building import launches
-from aiperf_analysis.traces.model import Bools, Ints, Kind, Trace, covered, length_within, union_of
-from aiperf_analysis.traces.windows import Window
+from aiperf_traces.building import launches
+from aiperf_traces.model import Bools, Ints, Kind, Trace, covered, length_within, union_of
+from aiperf_traces.windows import Window
 
 
 @frozen(kw_only=True)

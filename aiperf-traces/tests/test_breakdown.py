@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aiperf_analysis.traces import breakdown, example, reading, windows
-from aiperf_analysis.traces.breakdown import Breakdown
-from aiperf_analysis.traces.building import Builder
-from aiperf_analysis.traces.model import NONE, Kind, covered, length_within, union_of
-from aiperf_analysis.traces.totals import of_devices
-from aiperf_analysis.traces.windows import Window
+from aiperf_traces import breakdown, example, reading, windows
+from aiperf_traces.breakdown import Breakdown
+from aiperf_traces.building import Builder
+from aiperf_traces.model import NONE, Kind, covered, length_within, union_of
+from aiperf_traces.totals import of_devices
+from aiperf_traces.windows import Window
 
 
 def built(rows, rank=0):

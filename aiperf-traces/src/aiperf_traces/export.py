@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from aiperf_analysis.traces.breakdown import launches_of
-from aiperf_analysis.traces.model import NONE, Kind, Trace
-from aiperf_analysis.traces.windows import Window
 from aiperf_core.errors import AiperfError, UsageError
+from aiperf_traces.breakdown import launches_of
+from aiperf_traces.model import NONE, Kind, Trace
+from aiperf_traces.windows import Window
 
 MOST_EVENTS = 2_000_000
 # Kineto's, so that the file can be read again.

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import field, frozen
 
-from aiperf_analysis.traces.breakdown import Device, exclusive
-from aiperf_analysis.traces.model import NONE, WORDS, Ints, Kind, Trace
-from aiperf_analysis.traces.paths import Path, Paths, normalised
-from aiperf_analysis.traces.windows import Window
+from aiperf_traces.breakdown import Device, exclusive
+from aiperf_traces.model import NONE, WORDS, Ints, Kind, Trace
+from aiperf_traces.paths import Path, Paths, normalised
+from aiperf_traces.windows import Window
 
 Key = tuple[str, str, Path]  # kind, name, path
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from aiperf_analysis.traces.model import NONE, Kind, Trace
+from aiperf_traces.model import NONE, Kind, Trace
 
 MOST_DEPTH = 64  # of a path; the outermost operators beyond it are left out
 # What differs from one compilation to the next: addresses, numbers of lambdas, numbers behind the names of Triton.

@@ -6,11 +6,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from aiperf_analysis.traces.building import RANK_IN_NAME, STEP, Builder, call_kind, is_communication
-from aiperf_analysis.traces.model import NONE, Kind, Trace
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 from aiperf_core.profiling.nsys_tables import NsysTables
+from aiperf_traces.building import RANK_IN_NAME, STEP, Builder, call_kind, is_communication
+from aiperf_traces.model import NONE, Kind, Trace
 
 _COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}  # CUpti_ActivityMemcpyKind
 _STREAM_WAIT = 2

@@ -5,9 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from aiperf_analysis.analyses import trace_diff
-from aiperf_analysis.traces import example, paths
 from aiperf_core.errors import UsageError
+from aiperf_traces import example, paths, trace_diff
 
 TEXT = '{"traceEvents": [EVENT]}'
 

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import frozen
 
-from aiperf_analysis.traces import breakdown, draws, memory, paths
-from aiperf_analysis.traces.breakdown import Breakdown, Device, Launches
-from aiperf_analysis.traces.critical import WORDS as CAUSES
-from aiperf_analysis.traces.critical import Cause, CriticalPath
-from aiperf_analysis.traces.model import NONE, Trace
-from aiperf_analysis.traces.ranks import Arrivals, Clocks, Collectives, Straggler
-from aiperf_analysis.traces.totals import Piece, Totals
-from aiperf_analysis.traces.windows import Window
 from aiperf_core.report.result import Cell, Column, Figure, Origin, Record, Table, counted
+from aiperf_traces import breakdown, draws, memory, paths
+from aiperf_traces.breakdown import Breakdown, Device, Launches
+from aiperf_traces.critical import WORDS as CAUSES
+from aiperf_traces.critical import Cause, CriticalPath
+from aiperf_traces.model import NONE, Trace
+from aiperf_traces.ranks import Arrivals, Clocks, Collectives, Straggler
+from aiperf_traces.totals import Piece, Totals
+from aiperf_traces.windows import Window
 
 NS = 1e-9
 MOST_WINDOWS = 40  # rows of the table of windows

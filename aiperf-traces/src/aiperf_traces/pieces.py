@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aiperf_analysis.traces.model import NONE, WORDS, Ints, Kind, Trace
-from aiperf_analysis.traces.paths import short
-from aiperf_analysis.traces.totals import Totals
-from aiperf_analysis.traces.windows import Window
 from aiperf_core.names import words
 from aiperf_core.report.result import Span
+from aiperf_traces.model import NONE, WORDS, Ints, Kind, Trace
+from aiperf_traces.paths import short
+from aiperf_traces.totals import Totals
+from aiperf_traces.windows import Window
 
 MOST = 2000
 _SECOND = 1e9

@@ -8,8 +8,8 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from aiperf_analysis.traces.breakdown import Device
-from aiperf_analysis.traces.model import NONE, Ints, Kind, Trace
+from aiperf_traces.breakdown import Device
+from aiperf_traces.model import NONE, Ints, Kind, Trace
 
 # Every rank leaves these when the last has come. A broadcast, a send or a receive may end earlier on a rank.
 _COMMON_END = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier", re.IGNORECASE)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aiperf_analysis.traces.model import COLUMNS, NONE, Allocations, Ints, Kind, Slices, Trace, Waits
+from aiperf_traces.model import COLUMNS, NONE, Allocations, Ints, Kind, Slices, Trace, Waits
 
 CHUNK = 50_000  # rows that are kept as Python objects
 MOST_NAMES = 1_000_000

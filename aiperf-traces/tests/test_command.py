@@ -8,18 +8,20 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from aiperf_analysis.analyses import trace as analysis
-from aiperf_analysis.traces import breakdown, example, pieces, reading, totals, windows
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
 from aiperf_core.report.picture import render_svg
 from aiperf_core.report.result import Axis, Drawing, Span
+from aiperf_traces import breakdown, example, pieces, reading, totals, windows
+from aiperf_traces import trace as analysis
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "analysis_traces.py"
 
 
 @pytest.fixture(scope="module")
 def shell():
+    """The command, of the package that brings this one."""
+    pytest.importorskip("aiperf_analysis")
     return Shell(load_plugins())
 
 
@@ -192,6 +194,7 @@ def test_pictures_without_pieces_and_with_many_lanes(kind):
     assert "not drawn" in text
 
 
+@pytest.mark.usefixtures("shell")
 def test_the_benchmark_runs_and_its_figures_are_exact(tmp_path):
     command = [sys.executable, str(SCRIPT), "--megabytes", "1", "--ranks", "2", "--folder", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import frozen
 
-from aiperf_analysis.traces.model import NONE, Ints, Kind, Trace
-from aiperf_analysis.traces.paths import Path, Paths
-from aiperf_analysis.traces.windows import Window
+from aiperf_traces.model import NONE, Ints, Kind, Trace
+from aiperf_traces.paths import Path, Paths
+from aiperf_traces.windows import Window
 
 
 @frozen(eq=False)

@@ -6,18 +6,18 @@ from pathlib import Path
 import numpy as np
 from attrs import asdict, define, field, frozen
 
-from aiperf_analysis.traces import breakdown, export, memory, pieces, ranks, reading, report, totals, windows
-from aiperf_analysis.traces.breakdown import Breakdown
-from aiperf_analysis.traces.critical import MOST_NODES, SHORT_GAP, WORDS, critical_path
-from aiperf_analysis.traces.model import NONE, Ints, Trace
-from aiperf_analysis.traces.ranks import Clocks, Collectives
-from aiperf_analysis.traces.report import NS, Part
-from aiperf_analysis.traces.totals import Totals
-from aiperf_analysis.traces.windows import Window
 from aiperf_core.analysis_options import option, takes_files
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 from aiperf_core.report.result import Axis, Drawing, LeftOut, Origin, Result, Source, Table
+from aiperf_traces import breakdown, export, memory, pieces, ranks, reading, report, totals, windows
+from aiperf_traces.breakdown import Breakdown
+from aiperf_traces.critical import MOST_NODES, SHORT_GAP, WORDS, critical_path
+from aiperf_traces.model import NONE, Ints, Trace
+from aiperf_traces.ranks import Clocks, Collectives
+from aiperf_traces.report import NS, Part
+from aiperf_traces.totals import Totals
+from aiperf_traces.windows import Window
 
 _FACTS = {
     "backwards": "{} slices end before they begin; they were left out.",

@@ -5,10 +5,6 @@ from pathlib import Path
 import numpy as np
 from attrs import asdict, frozen
 
-from aiperf_analysis.traces import breakdown, draws, paths, reading, totals, windows
-from aiperf_analysis.traces.model import Kind, Trace
-from aiperf_analysis.traces.report import NS
-from aiperf_analysis.traces.totals import Key, Piece, Totals
 from aiperf_core.analysis_options import option, takes_files
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
@@ -28,6 +24,10 @@ from aiperf_core.report.result import (
     counted,
 )
 from aiperf_core.stats.draws import block_means, ends
+from aiperf_traces import breakdown, draws, paths, reading, totals, windows
+from aiperf_traces.model import Kind, Trace
+from aiperf_traces.report import NS
+from aiperf_traces.totals import Key, Piece, Totals
 
 
 @frozen

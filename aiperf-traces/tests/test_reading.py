@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from aiperf_analysis.analyses import trace as analysis
-from aiperf_analysis.traces import building, example, kineto, reading
-from aiperf_analysis.traces.model import Kind
 from aiperf_core.errors import AiperfError, UsageError
+from aiperf_traces import building, example, kineto, reading
+from aiperf_traces import trace as analysis
+from aiperf_traces.model import Kind
 
 
 def write(path, events, **head):
@@ -532,7 +532,7 @@ def test_correlations_of_processes_are_kept_apart(tmp_path):
         made.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (500, 600, 1, 7, 1, ?, 1)", (other,))
         made.commit()
     trace = one(path)
-    from aiperf_analysis.traces.breakdown import launches_of
+    from aiperf_traces.breakdown import launches_of
 
     launch = launches_of(trace)[trace.slices.device == 1]
     assert launch.tolist() == [-1]

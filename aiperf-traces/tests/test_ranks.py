@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from aiperf_analysis.analyses import trace as analysis
-from aiperf_analysis.traces import example, ranks
-from aiperf_analysis.traces.critical import WORDS
 from aiperf_core.errors import UsageError
+from aiperf_traces import example, ranks
+from aiperf_traces import trace as analysis
+from aiperf_traces.critical import WORDS
 
 OFFSETS = (0, 5000, -123_456, 999)
 
@@ -120,8 +120,8 @@ def test_slack(tmp_path):
     path = example.write(tmp_path / "one.json", example.Job(steps=3, layers=4))
     found = analysis.analyze([path], analysis.Options())
     # The last kernel runs beside the collective; it could end 26000 later, when the update begins.
-    from aiperf_analysis.traces import reading, windows
-    from aiperf_analysis.traces.critical import critical_path
+    from aiperf_traces import reading, windows
+    from aiperf_traces.critical import critical_path
 
     trace = reading.read([path])[0]
     graph = critical_path([trace], windows.of(trace)[:1], None, None)

@@ -20,10 +20,10 @@ from enum import IntEnum
 import numpy as np
 from attrs import define, field, frozen
 
-from aiperf_analysis.traces.breakdown import launches_of
-from aiperf_analysis.traces.model import NONE, Ints, Kind, Trace, union_of
-from aiperf_analysis.traces.ranks import Clocks, Collectives
-from aiperf_analysis.traces.windows import Window
+from aiperf_traces.breakdown import launches_of
+from aiperf_traces.model import NONE, Ints, Kind, Trace, union_of
+from aiperf_traces.ranks import Clocks, Collectives
+from aiperf_traces.windows import Window
 
 SHORT_GAP = 5_000  # ns between two kernels of a stream, without anything to wait for
 MOST_DELAY = 50_000  # ns from a launch to its work on a stream that is free

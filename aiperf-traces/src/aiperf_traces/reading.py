@@ -6,10 +6,10 @@ from pathlib import Path
 
 from attrs import evolve
 
-from aiperf_analysis.traces import kineto, nsys
-from aiperf_analysis.traces.model import Trace
 from aiperf_core.errors import AiperfError, BundleError, UsageError
 from aiperf_core.profiling import store
+from aiperf_traces import kineto, nsys
+from aiperf_traces.model import Trace
 
 MOST_BYTES = 20_000_000_000
 _DATABASE = b"SQLite format 3\0"
