@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aiperf_core.profiling.timeline import union_of
 from aiperf_traces import breakdown, example, reading, windows
 from aiperf_traces.breakdown import Breakdown
 from aiperf_traces.building import Builder
-from aiperf_traces.model import NONE, Kind, covered, length_within, union_of
+from aiperf_traces.model import NONE, Kind, covered, length_within
 from aiperf_traces.totals import of_devices
 from aiperf_traces.windows import Window
 
@@ -22,10 +23,10 @@ def built(rows, rank=0):
     thread = builder.threads.number("main")
     for index, (start, end, kind, stream, launch) in enumerate(rows, start=1):
         joined = index if launch is not None else NONE
-        builder.rows.append((start, end, kind, number, stream, 0, NONE, joined, 0, NONE, NONE))
+        builder.add(start, end, kind, number, stream=stream, device=0, correlation=joined)
         if launch is not None:
             call = builder.names.number("cudaLaunchKernel")
-            builder.rows.append((launch, launch + 1, Kind.LAUNCH, call, NONE, NONE, thread, joined, 0, NONE, NONE))
+            builder.add(launch, launch + 1, Kind.LAUNCH, call, thread=thread, correlation=joined)
     return builder.finish(rank=rank, path="built", tool="kineto")
 
 

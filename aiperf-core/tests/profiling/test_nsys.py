@@ -61,7 +61,7 @@ def test_an_export_is_read(tmp_path: Path) -> None:
     }
     assert [(one.name, one.seconds) for one in found.hot] == [
         ("void wide(float*)", pytest.approx(30e-6)),
-        ("copy, device to host", pytest.approx(10e-6)),
+        ("Memcpy DtoH", pytest.approx(10e-6)),
     ]
     assert found.hot[0].metrics == {"registers": 40, "shared_bytes": 3072}
     assert found.files == [REPORT]
@@ -100,6 +100,76 @@ def test_kernels_that_are_not_read_are_refused(tmp_path: Path, change: str, why:
     assert str(raised.value) == f"nsys recorded no kernels of the calls{why}. Use: --tool torch"
 
 
+def test_work_of_another_process_with_the_same_id_is_not_ours(tmp_path: Path) -> None:
+    process, other = 5 << 24, 6 << 24
+    with closing(sqlite3.connect(database(tmp_path / "x.sqlite"))) as made:
+        expected = read(made, JOB, 2, "2025.1")
+        for table in ("KERNEL", "MEMCPY"):
+            made.execute(f"ALTER TABLE CUPTI_ACTIVITY_KIND_{table} ADD COLUMN globalPid INT DEFAULT {process}")
+        made.execute(f"UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET globalTid = {process + 9}")
+        values = (
+            f"(1040000, 1050000, 8, 11, 3, 3, 40, 0, 0, {other}), (1000000, 1090000, 8, 21, 3, 3, 40, 0, 0, {other})"
+        )
+        made.execute(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES {values}")
+        # Its calls come behind ours, in no call of ours.
+        calls = f"(3000000, 3005000, {other + 9}, 11, 1, 0), (3010000, 3015000, {other + 9}, 21, 1, 0)"
+        made.execute(f"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES {calls}")
+        assert read(made, JOB, 2, "2025.1") == expected
+
+
+ROWS = "rows of nsys have no times, or end before they begin; they were left out."
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "kept"),
+    [
+        ("RUNTIME", "start = 'soon' WHERE correlationId = 13", True),
+        ("KERNEL", "start = NULL WHERE correlationId = 13", True),
+        ("KERNEL", "end = 'late' WHERE correlationId = 21", False),
+        ("KERNEL", "end = start - 1 WHERE correlationId = 21", False),
+        ("MEMCPY", "start = x'00' WHERE correlationId = 22", True),
+    ],
+)
+def test_rows_without_times_are_left_out_and_counted(tmp_path: Path, table: str, change: str, kept: bool) -> None:
+    script = SCHEMA.replace(" NOT NULL", "")
+    with closing(sqlite3.connect(database(tmp_path / "x.sqlite", script))) as made:
+        made.execute(f"UPDATE CUPTI_ACTIVITY_KIND_{table} SET {change}")
+        found: Any = read(made, JOB, 2, "2025.1")
+    assert found.notes == [f"1 of 12 {ROWS}"]
+    assert found.figures["kernels"] == (1 if kept else 0.5)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "KERNEL SET demangledName = 'x', registersPerThread = 'many', staticSharedMemory = NULL",
+        "MEMCPY SET bytes = 'all', copyKind = x'00'",
+        "RUNTIME SET nameId = 'x' WHERE correlationId = 13",
+    ],
+)
+def test_columns_without_numbers_are_not_taken_for_numbers(tmp_path: Path, change: str) -> None:
+    script = SCHEMA.replace(" NOT NULL", "")
+    with closing(sqlite3.connect(database(tmp_path / "x.sqlite", script))) as made:
+        made.execute(f"UPDATE CUPTI_ACTIVITY_KIND_{change}")
+        found: Any = read(made, JOB, 2, "2025.1")
+    assert (found.figures["kernels"], found.figures["busy_s"]) == (1, pytest.approx(40e-6))
+    assert found.figures["copied_bytes"] == (0 if "MEMCPY" in change else 512)
+    assert found.hot[0].metrics == ({} if "KERNEL" in change else {"registers": 40, "shared_bytes": 3072})
+
+
+def test_a_database_with_few_times_is_refused(tmp_path: Path) -> None:
+    script = SCHEMA.replace(" NOT NULL", "")
+    with closing(sqlite3.connect(database(tmp_path / "x.sqlite", script))) as made:
+        for table in ("RUNTIME", "KERNEL"):
+            made.execute(f"UPDATE CUPTI_ACTIVITY_KIND_{table} SET start = 'soon'")
+        with pytest.raises(AiperfError) as raised:
+            read(made, JOB, 2, "2025.1")
+    assert str(raised.value) == (
+        "most of what nsys recorded is damaged: 8 of 12 rows have no times, or end before they begin. Profile again, or "
+        "use: --tool torch"
+    )
+
+
 def test_copies_that_are_not_read_are_named(tmp_path: Path) -> None:
     with closing(sqlite3.connect(database(tmp_path / "x.sqlite"))) as made:
         made.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY RENAME COLUMN bytes TO size")
@@ -121,6 +191,17 @@ def test_a_report_that_is_missing_or_no_database_is_refused(tmp_path: Path, monk
     (tmp_path / DATABASE).write_bytes(b"no database" * 100)
     with pytest.raises(AiperfError, match=r"nsys left no readable 'profile.sqlite'"):
         Nsys(JOB).summarise(tmp_path, 2)
+
+
+def test_a_report_is_read_in_any_folder_and_with_any_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "version", lambda path: "2025.1")
+    folder = tmp_path / "50% of #1?"
+    folder.mkdir()
+    with closing(sqlite3.connect(database(folder / DATABASE))) as made:
+        made.execute("UPDATE StringIds SET value = CAST(x'636166e9' AS TEXT) WHERE id = 3")
+        made.commit()
+    found: Any = Nsys(JOB).summarise(folder, 2)
+    assert found.hot[0].name == "caf\ufffd"
 
 
 def test_what_is_missing_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

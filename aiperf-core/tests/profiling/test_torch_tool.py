@@ -121,6 +121,46 @@ def test_events_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) -> 
     assert found.notes == ["2 of 26 slices of the trace are no JSON or incomplete; they were left out."]
 
 
+def changed(events: list[dict[str, Any]], cat: str, **fields: Any) -> list[dict[str, Any]]:
+    """The events, those of a category with other fields; a field that is None is missing."""
+    return [
+        {key: value for key, value in {**one, **fields}.items() if value is not None} if one.get("cat") == cat else one
+        for one in events
+    ]
+
+
+@pytest.mark.parametrize("fields", [{"tid": None}, {"tid": [1]}, {"pid": "x", "tid": "y"}, {"args": None}])
+def test_operators_and_calls_without_a_usual_thread_are_read(fields: dict[str, Any]) -> None:
+    for events, device in ((GPU, "cuda"), (CPU, "cpu")):
+        job = evolve(JOB, device=device)
+        expected = read({"traceEvents": events}, job, 2)
+        odd = changed(changed(events, "cpu_op", **fields), "user_annotation", **fields)
+        assert read({"traceEvents": odd}, job, 2) == expected
+
+
+def test_operators_of_threads_with_numbers_and_names_are_told_apart() -> None:
+    events = [*CPU, {**event("cpu_op", "aten::other", 16.0, 4.0), "tid": "worker"}]
+    found: Any = read({"traceEvents": events}, evolve(JOB, device="cpu"), 1)
+    assert {one.name: one.seconds for one in found.hot}["aten::other"] == pytest.approx(4e-6)
+
+
+@pytest.mark.parametrize("args", [None, "none", [1], {"correlation": [11]}, {"correlation": 11, "bytes": "all"}])
+def test_arguments_that_are_none_belong_to_no_call(args: Any) -> None:
+    odd = [
+        {**event("gpu_memcpy", "Memcpy", 1090.0, 1.0), "args": args},
+        {**event("cuda_runtime", "x", 1091.0, 1.0), "args": args},
+    ]
+    assert read({"traceEvents": [*GPU, *odd]}, JOB, 2).figures["copied_bytes"] == 4096
+
+
+@pytest.mark.parametrize("fields", [{"cat": ["kernel"]}, {"dur": -1.0}, {"dur": True}, {"name": 5}])
+def test_slices_that_are_none_are_left_out_and_counted(fields: dict[str, Any]) -> None:
+    odd = {**event("kernel", "odd", 1090.0, 1.0, 7, correlation=10), **fields}
+    found = read({"traceEvents": [*GPU, odd]}, JOB, 2)
+    assert found.figures["kernels"] == 3
+    assert found.notes == ["1 of 25 slices of the trace are no JSON or incomplete; they were left out."]
+
+
 def test_a_trace_most_of_which_cannot_be_read_is_refused() -> None:
     with pytest.raises(AiperfError) as raised:
         read({"traceEvents": [CPU[0], {"ph": "X", "name": "n", "ts": 1}, {"ph": "X", "ts": 1, "dur": 1}]}, JOB, 1)

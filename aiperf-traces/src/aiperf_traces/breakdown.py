@@ -1,4 +1,4 @@
-"""What a device did in a window: compute, exposed communication, exposed copies, and idle time with its reason.
+"""The work of a device in a window: compute, exposed communication, exposed copies, and idle time with its reason.
 
 Definitions are those of Holistic Trace Analysis (https://hta.readthedocs.io), with copies beside communication:
 compute = |compute|, exposed communication = |communication minus compute|, exposed copies = |copies minus both|,
@@ -10,9 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from attrs import fields, frozen
 
+from aiperf_core.profiling.timeline import union_of
 from aiperf_traces.building import launches
-from aiperf_traces.model import Bools, Ints, Kind, Trace, covered, length_within, union_of
-from aiperf_traces.windows import Window
+from aiperf_traces.model import NONE, Bools, Ints, Kind, Trace, covered, length_within
+from aiperf_traces.windows import Window, places
 
 
 @frozen(kw_only=True)
@@ -75,15 +76,15 @@ def devices_of(trace: Trace) -> list[Device]:
     work = np.flatnonzero(slices.on_device)
     launch = launches_of(trace)
     pairs = np.unique(np.stack([slices.rank[work], slices.device[work]]), axis=1).T
-    found = []
+    devices = []
     for rank, device in pairs.tolist():
         rows = work[(slices.rank[work] == rank) & (slices.device[work] == device)]
-        found.append(_device(trace, int(rank), int(device), rows, launch[rows]))
-    return found
+        devices.append(_device(trace, int(rank), int(device), rows, launch[rows]))
+    return devices
 
 
 def launches_of(trace: Trace) -> Ints:
-    """Of each slice of a device the index of its launch, or NONE."""
+    """The index of the launch of each slice of a device; NONE for the host and where there is none."""
     slices = trace.slices
     return launches({"kind": slices.kind, "correlation": slices.correlation})
 
@@ -149,15 +150,9 @@ def total(device: Device, windows: Sequence[Window]) -> Breakdown:
 
 
 def inside(trace: Trace, rows: Ints, windows: Sequence[Window], rank: int) -> Bools:
-    """Which of the slices `rows` of a rank begin within its windows."""
-    own = [one for one in windows if one.rank == rank]
-    if not own:
-        return np.zeros(len(rows), dtype=bool)
-    starts = np.array([one.start for one in own], dtype=np.int64)
-    ends = np.array([one.end for one in own], dtype=np.int64)
-    at = trace.slices.start[rows]
-    index = np.searchsorted(starts, at, side="right") - 1
-    return np.asarray((index >= 0) & (at < ends[np.maximum(index, 0)]))
+    """A mask of the slices `rows` of a rank that begin within its windows."""
+    own = [window for window in windows if window.rank == rank]
+    return np.asarray(places(own, trace.slices.start[rows]) != NONE)
 
 
 @frozen(kw_only=True)
@@ -260,12 +255,14 @@ def sequences(trace: Trace, device: Device, windows: Sequence[Window], length: i
         return []
     codes, first, counts = np.unique(code[places], return_index=True, return_counts=True)
     spent = np.bincount(np.searchsorted(codes, code[places]), weights=sums[places]).astype(np.int64)
-    found: list[Succession] = []
+    successions: list[Succession] = []
     for index in np.argsort(-spent, kind="stable"):
-        if counts[index] > 1 and len(found) < most:
+        if counts[index] > 1 and len(successions) < most:
             at = places[first[index]]
-            found.append(Succession(tuple(name[at : at + length].tolist()), int(counts[index]), int(spent[index])))
-    return found
+            successions.append(
+                Succession(tuple(name[at : at + length].tolist()), int(counts[index]), int(spent[index]))
+            )
+    return successions
 
 
 def exclusive(trace: Trace, device: Device, window: Window) -> tuple[Ints, Ints]:

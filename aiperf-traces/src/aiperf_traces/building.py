@@ -1,6 +1,7 @@
 """Collects the rows that a reader finds, and makes a `Trace` of them."""
 
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from aiperf_traces.model import COLUMNS, NONE, Allocations, Ints, Kind, Slices, Trace, Waits
 
-CHUNK = 50_000  # rows that are kept as Python objects
+_CHUNK = 50_000  # rows that are kept as Python objects
 MOST_NAMES = 1_000_000
 MOST_NAME = 2_000  # characters of a name
 MOST_NAME_BYTES = 256_000_000
@@ -26,6 +27,8 @@ SYNCS = re.compile(r"(?:cuda|cu|hip)\w*Synchronize", re.IGNORECASE)
 RANK_IN_NAME = re.compile(r"rank[-_.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 STEP = re.compile(r"ProfilerStep#\d+")
 
+WORK_KINDS = {"kernel": Kind.COMPUTE, "copy": Kind.COPY, "fill": Kind.FILL}  # by the core's words
+
 # The columns that a reader gives, in this order; the others are computed.
 GIVEN = ("start", "end", "kind", "name", "stream", "device", "thread", "correlation", "bytes", "group", "sequence")
 Row = tuple[int, int, int, int, int, int, int, int, int, int, int]
@@ -42,9 +45,9 @@ class Names:
 
     def number(self, text: str) -> int:
         """The number of a text."""
-        found = self._known.get(text)
-        if found is not None:
-            return found
+        number = self._known.get(text)
+        if number is not None:
+            return number
         if len(text) > MOST_NAME:
             text = f"{text[: MOST_NAME - 1]}…"
             if text in self._known:
@@ -66,12 +69,12 @@ def encodable(text: str) -> str:
 
 
 def is_communication(name: str) -> bool:
-    """Whether the kernel of this name belongs to a communication library."""
+    """Tell the name of a kernel of a communication library."""
     return _COMMUNICATION.search(name) is not None
 
 
 def call_kind(name: str) -> Kind:
-    """What a call of the runtime does."""
+    """The kind of a call of the runtime."""
     if SYNCS.match(name):
         return Kind.SYNC
     return Kind.LAUNCH if LAUNCHES.match(name) else Kind.CALL
@@ -83,26 +86,37 @@ class Builder:
     def __init__(self) -> None:
         self.names = Names()
         self.threads = Names()
-        self.rows: list[Row] = []
+        self._rows: list[Row] = []
         self.memory: list[tuple[int, int, int, int, int, int, int]] = []
         self.waits: list[tuple[int, int, int, int]] = []
-        self.facts: dict[str, int] = {}
+        self.facts: Counter[str] = Counter()
         self._chunks: list[tuple[NDArray[Any], ...]] = []
 
-    def count(self, fact: str) -> None:
-        """Count something that a reader met."""
-        self.facts[fact] = self.facts.get(fact, 0) + 1
-
-    def settle(self) -> None:
-        """Turn the rows into columns where there are many. To be called after rows were added."""
-        if len(self.rows) >= CHUNK:
+    def add(
+        self,
+        start: int,
+        end: int,
+        kind: int,
+        name: int,
+        *,
+        stream: int = NONE,
+        device: int = NONE,
+        thread: int = NONE,
+        correlation: int = NONE,
+        size: int = 0,
+        group: int = NONE,
+        sequence: int = NONE,
+    ) -> None:
+        """Add a slice; `name` and `thread` are numbers of `names` and `threads`, `size` is in bytes."""
+        self._rows.append((start, end, kind, name, stream, device, thread, correlation, size, group, sequence))
+        if len(self._rows) >= _CHUNK:
             self._flush()
 
     def _flush(self) -> None:
-        if self.rows:
-            table = np.array(self.rows, dtype=np.int64)
+        if self._rows:
+            table = np.array(self._rows, dtype=np.int64)
             self._chunks.append(tuple(table[:, i].astype(COLUMNS[name]) for i, name in enumerate(GIVEN)))
-            self.rows.clear()
+            self._rows.clear()
 
     def finish(self, *, rank: int, **fields: Any) -> Trace:
         """The trace. `fields` are further fields of `Trace`."""
@@ -149,12 +163,12 @@ _PATH_KINDS = (Kind.OPERATOR, Kind.RANGE)
 
 
 def parents(columns: dict[str, NDArray[Any]], names: list[str]) -> NDArray[np.int32]:
-    """Of each slice of the host the slice around it on its thread; of work of a device, the slice around its launch.
+    """The slice around each slice of the host on its thread, and around the launch of each piece of work of a device.
 
     Slices around others are operators and ranges; steps of the profiler are not, so that paths are alike in all steps.
     """
     count = len(columns["start"])
-    found = np.full(count, NONE, dtype=np.int32)
+    around_each = np.full(count, NONE, dtype=np.int32)
     host = np.flatnonzero((columns["kind"] > Kind.FILL) & (columns["thread"] >= 0))
     host = host[np.argsort(columns["thread"][host], kind="stable")]  # within a thread in the order of start
     around = np.isin(columns["kind"][host], [int(kind) for kind in _PATH_KINDS]).tolist()
@@ -175,11 +189,11 @@ def parents(columns: dict[str, NDArray[Any]], names: list[str]) -> NDArray[np.in
         if around[place]:
             stack.append(index)
             stack_ends.append(ends[place])
-    found[host] = result
+    around_each[host] = result
     launch = launches(columns)
     work = np.flatnonzero((columns["kind"] <= Kind.FILL) & (launch >= 0))
-    found[work] = found[launch[work]]
-    return found
+    around_each[work] = around_each[launch[work]]
+    return around_each
 
 
 def launches(columns: dict[str, NDArray[Any]]) -> Ints:
@@ -187,13 +201,13 @@ def launches(columns: dict[str, NDArray[Any]]) -> Ints:
     kind, correlation = columns["kind"], columns["correlation"]
     joined = (correlation != 0) & (correlation != NONE)
     calls = np.flatnonzero((kind >= Kind.LAUNCH) & (kind <= Kind.CALL) & joined)
-    found = np.full(len(kind), NONE, dtype=np.int64)
+    launch = np.full(len(kind), NONE, dtype=np.int64)
     if not len(calls):
-        return found
+        return launch
     order = calls[np.argsort(correlation[calls], kind="stable")]
     keys = correlation[order]
     work = np.flatnonzero((kind <= Kind.FILL) & joined)
     place = np.minimum(np.searchsorted(keys, correlation[work]), len(keys) - 1)
     match = keys[place] == correlation[work]
-    found[work[match]] = order[place[match]]
-    return found
+    launch[work[match]] = order[place[match]]
+    return launch

@@ -20,8 +20,9 @@ from enum import IntEnum
 import numpy as np
 from attrs import define, field, frozen
 
+from aiperf_core.profiling.timeline import union_of
 from aiperf_traces.breakdown import launches_of
-from aiperf_traces.model import NONE, Ints, Kind, Trace, union_of
+from aiperf_traces.model import NONE, Ints, Kind, Trace
 from aiperf_traces.ranks import Clocks, Collectives
 from aiperf_traces.windows import Window
 
@@ -31,7 +32,7 @@ MOST_NODES = 2_000_000
 
 
 class Cause(IntEnum):
-    """What the time of an edge was spent on."""
+    """The causes of the time of an edge."""
 
     COMPUTE = 0
     COMMUNICATION = 1
@@ -109,21 +110,21 @@ class CriticalPath:
 
 
 def critical_path(
-    traces: Sequence[Trace], windows: Sequence[Window], found: Collectives | None, clocks: Clocks | None
+    traces: Sequence[Trace], windows: Sequence[Window], collectives: Collectives | None, clocks: Clocks | None
 ) -> CriticalPath | None:
     """The critical path of a window of one rank, or of the same step on several ranks.
 
     windows: a window for each trace, on the clock of its trace. None where there are more than `MOST_NODES` moments.
     """
-    shift = {window.rank: _offset(window.rank, found, clocks) for window in windows}
+    shift = {window.rank: _offset(window.rank, collectives, clocks) for window in windows}
     begin = min(window.start - shift[window.rank] for window in windows)
     finish = max(window.end - shift[window.rank] for window in windows)
     graph = Graph()
     source, sink = graph.node(begin), graph.node(finish)
     places: dict[tuple[int, int], tuple[int, int]] = {}
     inner: dict[tuple[int, int], int] = {}
-    if found is not None and clocks is not None:
-        inner = _meetings(graph, traces, found, clocks, windows)
+    if collectives is not None and clocks is not None:
+        inner = _meetings(graph, traces, collectives, clocks, windows)
     known = False
     for trace, window in zip(traces, windows, strict=True):
         part = _Rank(graph, trace, window, shift[window.rank], source, sink, places, inner)
@@ -133,33 +134,33 @@ def critical_path(
     return _solve(graph, source, sink, places, known)
 
 
-def _offset(rank: int, found: Collectives | None, clocks: Clocks | None) -> int:
-    if found is None or clocks is None:
+def _offset(rank: int, collectives: Collectives | None, clocks: Clocks | None) -> int:
+    if collectives is None or clocks is None:
         return 0
-    return next((int(clocks.offset[place]) for place, one in enumerate(found.members) if one[0] == rank), 0)
+    return next((int(clocks.offset[place]) for place, one in enumerate(collectives.members) if one[0] == rank), 0)
 
 
 def _meetings(
-    graph: Graph, traces: Sequence[Trace], found: Collectives, clocks: Clocks, windows: Sequence[Window]
+    graph: Graph, traces: Sequence[Trace], collectives: Collectives, clocks: Clocks, windows: Sequence[Window]
 ) -> dict[tuple[int, int], int]:
     """A node for the last arrival at each collective, by rank and slice of every member."""
     nodes: dict[tuple[int, int], int] = {}
     of_rank = {window.rank: window for window in windows}
-    for line in range(len(found.rows)):
+    for line in range(len(collectives.rows)):
         there = [
             place
-            for place, (rank, _) in enumerate(found.members)
-            if found.rows[line, place] != NONE
+            for place, (rank, _) in enumerate(collectives.members)
+            if collectives.rows[line, place] != NONE
             and rank in of_rank
             and clocks.known[place]
-            and of_rank[rank].start <= found.start[line, place] < of_rank[rank].end
+            and of_rank[rank].start <= collectives.start[line, place] < of_rank[rank].end
         ]
         if len(there) < 2:
             continue
-        last = max(int(found.start[line, place] - clocks.offset[place]) for place in there)
+        last = max(int(collectives.start[line, place] - clocks.offset[place]) for place in there)
         meeting = graph.node(last)
         for place in there:
-            nodes[found.members[place][0], int(found.rows[line, place])] = meeting
+            nodes[collectives.members[place][0], int(collectives.rows[line, place])] = meeting
     return nodes
 
 
@@ -329,7 +330,7 @@ class _Rank:
             before[stream] = row
 
     def _waits(self) -> dict[int, list[int]]:
-        """Of each slice of a device the slices of other streams that its stream was told to wait for."""
+        """The slices of other streams that the stream of a slice waits for, by slice."""
         slices, waits = self.trace.slices, self.trace.waits
         by_call = {
             int(slices.correlation[row]): int(slices.start[row])
@@ -342,19 +343,19 @@ class _Rank:
                 launched[int(slices.stream[row])].append((int(slices.start[self.launch[row]]), row))
         for rows in launched.values():
             rows.sort()
-        found: dict[int, list[int]] = defaultdict(list)
+        producers_of: dict[int, list[int]] = defaultdict(list)
         for correlation, stream, on, record in zip(
             *(column.tolist() for column in (waits.correlation, waits.stream, waits.on_stream, waits.record)),
             strict=True,
         ):
-            told, recorded = by_call.get(correlation), by_call.get(record)
-            if told is None or recorded is None or record == NONE:
+            waited, recorded = by_call.get(correlation), by_call.get(record)
+            if waited is None or recorded is None or record == NONE:
                 continue
             producers = [row for time, row in launched.get(on, ()) if time <= recorded]
-            consumers = [row for time, row in launched.get(stream, ()) if time >= told]
+            consumers = [row for time, row in launched.get(stream, ()) if time >= waited]
             if producers and consumers and stream != on:
-                found[consumers[0]].append(producers[-1])
-        return found
+                producers_of[consumers[0]].append(producers[-1])
+        return producers_of
 
     def _synchronisations(self) -> None:
         """From the work that a call of the host waited for to the return of the call."""
@@ -458,6 +459,6 @@ def _topological(count: int, tail: Ints, head: Ints) -> Ints:
             missing[other] -= 1
             if not missing[other]:
                 ready.append(other)
-    found = set(ready)
+    reached = set(ready)
     # Moments at one time may wait for each other where a trace is damaged; they come last.
-    return np.array(ready + [node for node in range(count) if node not in found], dtype=np.int64)
+    return np.array(ready + [node for node in range(count) if node not in reached], dtype=np.int64)

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import IO, Any
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.profiling.trace_events import TraceEvents, Unreadable
-from aiperf_traces.building import CHUNK, RANK_IN_NAME, STEP, Builder, call_kind, encodable, is_communication
+from aiperf_core.profiling.numbers import identity, is_number, whole
+from aiperf_core.profiling.trace_events import RUNTIME, WORK, TraceEvents, Unreadable, arguments
+from aiperf_traces.building import RANK_IN_NAME, STEP, WORK_KINDS, Builder, call_kind, encodable, is_communication
 from aiperf_traces.model import NONE, Kind, Trace
 
 # No honest trace in gzip has more of a ratio than this, beyond the first bytes; the largest of deflate is 1032.
 _MOST_RATIO = 200
 _UNCHECKED = 64 << 20
 MOST_THREADS = 100_000  # whose numbers are remembered
-_EXACT = 1 << 53  # integers that a double holds exactly
 _ENOUGH = 100_000  # events that are no JSON, to refuse a file by
 _MOST_RANKS = 1 << 20
 _INCOMPLETE = "a field is missing or cannot be used"
@@ -30,8 +30,7 @@ _COMPUTE, _COMMUNICATION, _RANGE, _STEP = (
     int(kind) for kind in (Kind.COMPUTE, Kind.COMMUNICATION, Kind.RANGE, Kind.STEP)
 )
 _OPERATORS = {"cpu_op": int(Kind.OPERATOR), "operator": int(Kind.OPERATOR), "user_annotation": _RANGE, "nvtx": _RANGE}
-_WORK = {"kernel": _COMPUTE, "gpu_memcpy": int(Kind.COPY), "gpu_memset": int(Kind.FILL)}
-_RUNTIME = ("cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime", "runtime")
+_WORK = {category: int(WORK_KINDS[kind]) for category, kind in WORK.items()}
 
 
 class Unpacked:
@@ -139,7 +138,7 @@ class _Reader:
         self.first = ""  # the first event that was left out, in words
         self.builder = Builder()
         self._source = source
-        self._rows, self._number = self.builder.rows, self.builder.names.number
+        self._add, self._number = self.builder.add, self.builder.names.number
         self._open: dict[int, list[dict[str, Any]]] = {}
         self._communication: dict[int, bool] = {}
         self._calls: dict[int, int] = {}
@@ -149,14 +148,14 @@ class _Reader:
         self._ways: dict[str, Callable[[dict[str, Any], int, int], None]] = {
             **dict.fromkeys(_OPERATORS, self._host),
             **dict.fromkeys(_WORK, self._work),
-            **dict.fromkeys(_RUNTIME, self._call),
+            **dict.fromkeys(RUNTIME, self._call),
             "cuda_sync": self._wait,
         }
 
     @property
     def left_out(self) -> int:
         """The number of events that were left out."""
-        return self.builder.facts.get("damaged", 0)
+        return self.builder.facts["damaged"]
 
     @property
     def is_mostly_left_out(self) -> bool:
@@ -179,13 +178,13 @@ class _Reader:
         elif phase == "E":
             stack = self._open.get(self._thread(event))
             begun = stack.pop() if stack else None
-            if begun is None or not _number(event.get("ts")) or not _number(begun.get("ts")):
+            if begun is None or not is_number(event.get("ts")) or not is_number(begun.get("ts")):
                 self._leave_out("an end without a begin" if begun is None else _INCOMPLETE)
             else:
                 self._slice({**begun, "ph": "X", "dur": event["ts"] - begun["ts"]})
 
     def _leave_out(self, why: str = _INCOMPLETE) -> None:
-        self.builder.count("damaged")
+        self.builder.facts["damaged"] += 1
         self.first = self.first or f"the first of them entry {self.events:,}, near byte {self._source.place:,} ({why})"
 
     def _slice(self, event: dict[str, Any]) -> None:
@@ -193,105 +192,105 @@ class _Reader:
         way = self._ways.get(category) if type(category) is str else None
         if way is None:
             if not isinstance(category, str) or category.lower() not in self._ways:
-                self.builder.count("not used")
+                self.builder.facts["not used"] += 1
                 return
             way = self._ways[category] = self._ways[category.lower()]
         ts: Any = event.get("ts")
         dur: Any = event.get("dur")
-        if not _number(ts) or not _number(dur) or type(event.get("name")) is not str:
+        if not is_number(ts) or not is_number(dur) or type(event.get("name")) is not str:
             self._leave_out()
             return
         if dur < 0:
-            self.builder.count("backwards")
+            self.builder.facts["backwards"] += 1
             return
         if ts > self._largest:
             self._largest = ts
         self._fraction = self._fraction or type(ts) is float
         start = round(ts * 1000)
         way(event, start, start + round(dur * 1000))
-        if len(self._rows) >= CHUNK:
-            self.builder.settle()
 
     def _host(self, event: dict[str, Any], start: int, end: int) -> None:
         name = event["name"]
         kind = _OPERATORS[event["cat"].lower()]
         if kind == _RANGE and STEP.fullmatch(name):
             kind = _STEP
-        self._rows.append((start, end, kind, self._number(name), NONE, NONE, self._thread(event), NONE, 0, NONE, NONE))
+        self._add(start, end, kind, self._number(name), thread=self._thread(event))
 
     def _call(self, event: dict[str, Any], start: int, end: int) -> None:
         number = self._number(event["name"])
         kind = self._calls.get(number)
         if kind is None:
             kind = self._calls[number] = int(call_kind(event["name"]))
-        correlation = _id(_args(event).get("correlation"))
-        self._rows.append((start, end, kind, number, NONE, NONE, self._thread(event), correlation, 0, NONE, NONE))
+        correlation = identity(arguments(event).get("correlation"))
+        self._add(start, end, kind, number, thread=self._thread(event), correlation=correlation)
 
     def _work(self, event: dict[str, Any], start: int, end: int) -> None:
-        args = _args(event)
+        args = arguments(event)
         number = self._number(event["name"])
         kind = _WORK[event["cat"].lower()]
         group = sequence = NONE
-        size = _whole(args.get("bytes"), 0)
+        size = whole(args.get("bytes"), 0)
         if kind == _COMPUTE:
             communicates = self._communication.get(number)
             if communicates is None:
                 communicates = self._communication[number] = is_communication(event["name"])
             if communicates or "Collective name" in args:
                 kind = _COMMUNICATION
-                sequence = _id(args.get("Seq"))
+                sequence = identity(args.get("Seq"))
                 if "Process Group Name" in args:
                     group = self._number(str(args["Process Group Name"]))
-        device, stream = _id(args.get("device", event.get("pid"))), _id(args.get("stream", event.get("tid")))
-        self._rows.append(
-            (start, end, kind, number, stream, device, NONE, _id(args.get("correlation")), size, group, sequence)
-        )
+        device, stream = identity(args.get("device", event.get("pid"))), identity(args.get("stream", event.get("tid")))
+        joined = identity(args.get("correlation"))
+        self._add(
+            start, end, kind, number,
+            stream=stream, device=device, correlation=joined, size=size, group=group, sequence=sequence,
+        )  # fmt: skip
 
     def _wait(self, event: dict[str, Any], start: int, end: int) -> None:
-        args = _args(event)
+        args = arguments(event)
         names = ("correlation", "stream", "wait_on_stream", "wait_on_cuda_event_record_corr_id")
-        correlation, stream, on, record = (_id(args.get(name)) for name in names)
+        correlation, stream, on, record = (identity(args.get(name)) for name in names)
         self.builder.waits.append((correlation, stream, on, record))
 
     def _memory(self, event: dict[str, Any]) -> None:
-        args = _args(event)
+        args = arguments(event)
         ts: Any = event.get("ts")
-        if not _number(ts) or not _number(args.get("Bytes")):
+        if not is_number(ts) or not is_number(args.get("Bytes")):
             self._leave_out()
             return
-        device = _id(args.get("Device Id")) if _whole(args.get("Device Type"), 0) else NONE
-        total, reserved = _whole(args.get("Total Allocated")), _whole(args.get("Total Reserved"))
-        time, size, address = round(ts * 1000), _whole(args["Bytes"], 0), _id(args.get("Addr"))
+        device = identity(args.get("Device Id")) if whole(args.get("Device Type"), 0) else NONE
+        total, reserved = whole(args.get("Total Allocated")), whole(args.get("Total Reserved"))
+        time, size, address = round(ts * 1000), whole(args["Bytes"], 0), identity(args.get("Addr"))
         self.builder.memory.append((time, size, address, total, device, self._thread(event), reserved))
 
     def _thread(self, event: dict[str, Any]) -> int:
         pid: Any = event.get("pid")
         tid: Any = event.get("tid")
         key = pid if type(pid) in (int, str) else str(pid), tid if type(tid) in (int, str) else str(tid)
-        found = self._threads.get(key)
-        if found is None:
-            found = self.builder.threads.number(f"{pid}/{tid}")
+        number = self._threads.get(key)
+        if number is None:
+            number = self.builder.threads.number(f"{pid}/{tid}")
             if len(self._threads) < MOST_THREADS:
-                self._threads[key] = found
-        return found
+                self._threads[key] = number
+        return number
 
     def finish(self, path: Path, head: dict[str, Any], notes: list[str], rank: int | None) -> Trace:
         """The trace, with what the head of the file says about it."""
         for stack in self._open.values():
             for _ in stack:
-                self.builder.count("without end")
+                self.builder.facts["without end"] += 1
         self.builder.facts["events"] = self.events
         raw = head.get("distributedInfo")
         job: dict[str, Any] = raw if isinstance(raw, dict) else {}
         match = RANK_IN_NAME.search(path.name)
-        own = _whole(job.get("rank"), int(match[1]) if match else NONE)
+        own = whole(job.get("rank"), int(match[1]) if match else NONE)
         known = 0 <= own < _MOST_RANKS
         devices = head.get("deviceProperties")
         named = [one for one in devices if isinstance(one, dict)] if isinstance(devices, list) else []
         kinds = [encodable(str(device.get("name", ""))) for device in named]
         # A double of `largest` microseconds ends in steps of this many nanoseconds.
         resolution = max(1, math.ceil(math.ulp(float(self._largest)) * 1000)) if self._fraction else 1000
-        world = _whole(job.get("world_size"))
+        world = whole(job.get("world_size"))
         return self.builder.finish(
             rank=own if known else (rank or 0),
             rank_known=known,
@@ -302,29 +301,3 @@ class _Reader:
             notes=notes,
             resolution=resolution,
         )
-
-
-def _args(event: dict[str, Any]) -> dict[str, Any]:
-    args = event.get("args")
-    return args if isinstance(args, dict) else {}
-
-
-def _number(value: Any) -> bool:
-    return type(value) in (int, float) and -_EXACT < value < _EXACT
-
-
-def _integer(value: Any) -> int | None:
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20:
-        return int(value)
-    return value if type(value) is int else None
-
-
-def _whole(value: Any, otherwise: int = NONE) -> int:
-    number = _integer(value)
-    return number if number is not None and -(1 << 62) < number < 1 << 62 else otherwise
-
-
-def _id(value: Any) -> int:
-    """A number that tells things apart, as 64 bits with a sign. The largest unsigned one is NONE, as -1 is."""
-    number = _integer(value)
-    return NONE if number is None else (number + (1 << 63)) % (1 << 64) - (1 << 63)

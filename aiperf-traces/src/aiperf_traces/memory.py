@@ -37,19 +37,19 @@ class Usage:
 def usage(trace: Trace, windows: Sequence[Window]) -> list[Usage]:
     """The usage of each device that has events of memory."""
     memory = trace.memory
-    found = []
+    usages = []
     for device in np.unique(memory.device).tolist():
         own = np.flatnonzero(memory.device == device)
         totals = memory.total[own]
-        told = bool((totals != NONE).all())
-        levels = totals if told else np.cumsum(memory.bytes[own])
+        has_totals = bool((totals != NONE).all())
+        levels = totals if has_totals else np.cumsum(memory.bytes[own])
         place = int(levels.argmax())
         alive = _alive(trace, own[: place + 1])
         reserved = int(memory.reserved[own[place]])
         ends = np.array([window.end for window in windows], dtype=np.int64)
         index = np.searchsorted(memory.time[own], ends, side="right") - 1
         at_end = levels[index[index >= 0]]
-        found.append(
+        usages.append(
             Usage(
                 device=int(device),
                 times=memory.time[own],
@@ -58,11 +58,11 @@ def usage(trace: Trace, windows: Sequence[Window]) -> list[Usage]:
                 at=int(memory.time[own[place]]),
                 reserved=reserved if reserved > 0 else None,
                 alive=alive,
-                before=int(levels[place]) - sum(alive.values()) if told else None,
+                before=int(levels[place]) - sum(alive.values()) if has_totals else None,
                 growth=np.diff(at_end),
             )
         )
-    return found
+    return usages
 
 
 def _alive(trace: Trace, rows: Ints) -> dict[Path, int]:
@@ -77,16 +77,16 @@ def _alive(trace: Trace, rows: Ints) -> dict[Path, int]:
         else:
             live.pop(address, None)
     kept = np.array([row for _, row in live.values()], dtype=np.int64)
-    found: dict[Path, int] = defaultdict(int)
+    alive: dict[Path, int] = defaultdict(int)
     for (size, _), around in zip(live.values(), innermost(trace, memory.time[kept], memory.thread[kept]), strict=True):
-        found[paths.of(int(around))] += size
-    return dict(found)
+        alive[paths.of(int(around))] += size
+    return dict(alive)
 
 
 def innermost(trace: Trace, times: Ints, threads: Ints) -> Ints:
     """The innermost operator or range that runs on a thread at a time, or NONE."""
     slices = trace.slices
-    found = np.full(len(times), NONE, dtype=np.int64)
+    innermost_of = np.full(len(times), NONE, dtype=np.int64)
     kinds = (slices.kind == Kind.OPERATOR) | (slices.kind == Kind.RANGE)
     for thread in np.unique(threads).tolist():
         rows = np.flatnonzero(kinds & (slices.thread == thread))
@@ -97,5 +97,5 @@ def innermost(trace: Trace, times: Ints, threads: Ints) -> Ints:
         around = np.where(place >= 0, rows[np.maximum(place, 0)], NONE)
         while (over := (around != NONE) & (slices.end[np.maximum(around, 0)] <= times[own])).any():
             around = np.where(over, slices.parent[np.maximum(around, 0)], around)
-        found[own] = around
-    return found
+        innermost_of[own] = around
+    return innermost_of

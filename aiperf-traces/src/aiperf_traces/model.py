@@ -14,7 +14,7 @@ NONE = -1  # of a column: the trace does not say
 
 
 class Kind(IntEnum):
-    """What a slice is. The first four are work of a device; the others happen on the host."""
+    """The kinds of slices. The first four are work of a device; the others happen on the host."""
 
     COMPUTE = 0
     COMMUNICATION = 1
@@ -94,7 +94,7 @@ class Slices:
 
     @property
     def on_device(self) -> Bools:
-        """Whether a slice is work of a device."""
+        """A mask of the slices that are work of a device."""
         return np.asarray(self.kind <= DEVICE_KINDS)
 
 
@@ -162,19 +162,8 @@ class Trace:
         return [int(one) for one in np.unique(self.slices.rank)]
 
 
-def union_of(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """The union of intervals as disjoint intervals, sorted. Intervals that touch become one."""
-    if not len(starts):
-        return starts[:0].astype(np.int64), ends[:0].astype(np.int64)
-    order = np.argsort(starts, kind="stable")
-    begin, finish = starts[order].astype(np.int64), np.maximum.accumulate(ends[order].astype(np.int64))
-    first = np.concatenate([[True], begin[1:] > finish[:-1]])
-    last = np.concatenate([np.flatnonzero(first)[1:] - 1, [len(begin) - 1]])
-    return begin[first], finish[last]
-
-
 def covered(union: tuple[Ints, Ints], until: Ints) -> Ints:
-    """How much of a union lies before each time, in nanoseconds."""
+    """The nanoseconds of a union before each time."""
     starts, ends = union
     if not len(starts):
         return np.zeros(len(until), dtype=np.int64)
@@ -185,7 +174,7 @@ def covered(union: tuple[Ints, Ints], until: Ints) -> Ints:
 
 
 def length_within(union: tuple[Ints, Ints], begin: int, finish: int) -> int:
-    """How much of a union lies between two times, in nanoseconds."""
+    """The nanoseconds of a union between two times."""
     # Only the intervals of the window: a sum over all of them, for each window, would take time in the square.
     first = int(np.searchsorted(union[1], begin, side="right"))
     last = max(first, int(np.searchsorted(union[0], finish, side="left")))

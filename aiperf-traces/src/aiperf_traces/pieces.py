@@ -86,19 +86,19 @@ def _lanes(trace: Trace, window: Window, several: bool) -> list[tuple[str, Trace
     slices = trace.slices
     inside = (slices.rank == window.rank) & (slices.start < window.end) & (slices.end > window.start)
     work = np.flatnonzero(inside & slices.on_device)
-    found = []
+    lanes = []
     head = f"rank {window.rank}, " if several else ""
     for device, stream in np.unique(np.stack([slices.device[work], slices.stream[work]]), axis=1).T.tolist():
         rows = work[(slices.device[work] == device) & (slices.stream[work] == stream)]
-        found.append((f"{head}GPU {device}, stream {stream}", trace, rows, window))
+        lanes.append((f"{head}GPU {device}, stream {stream}", trace, rows, window))
     # The outermost operators, and calls outside of operators.
     around = np.where(slices.parent == NONE, Kind.RANGE, slices.kind[np.maximum(slices.parent, 0)])
     outer = (around == Kind.RANGE) & np.isin(slices.kind, [Kind.OPERATOR, Kind.SYNC, Kind.LAUNCH])
     host = np.flatnonzero(inside & outer)
     for thread in np.unique(slices.thread[host]).tolist():
         rows = host[slices.thread[host] == thread]
-        found.append((f"{head}thread {trace.threads[thread] if thread != NONE else '?'}", trace, rows, window))
-    return found
+        lanes.append((f"{head}thread {trace.threads[thread] if thread != NONE else '?'}", trace, rows, window))
+    return lanes
 
 
 def _joined(
@@ -119,12 +119,12 @@ def _joined(
     heads = np.flatnonzero(new)
     tails = np.append(heads[1:], len(rows)) - 1
     shift = first + offsets.get(window.rank, 0)
-    found = []
+    spans = []
     for head, tail in zip(heads.tolist(), tails.tolist(), strict=True):
         many = tail - head + 1
         longest = head + int((ends[head : tail + 1] - starts[head : tail + 1]).argmax())
         name = words(trace.names[slices.name[rows[longest]]])
         label = name if many == 1 else f"{many:,} pieces, the longest: {name}"
         start, length = int(starts[head] - shift) / _SECOND, int(ends[tail] - starts[head]) / _SECOND
-        found.append(_span(label, lane, start, length, str(kinds[longest])))
-    return found
+        spans.append(_span(label, lane, start, length, str(kinds[longest])))
+    return spans

@@ -38,7 +38,7 @@ class Collectives:
 
     @property
     def took_part(self) -> NDArray[np.bool_]:
-        """Whether a member took part."""
+        """A mask of the members that took part."""
         return np.asarray(self.rows != NONE)
 
 
@@ -56,19 +56,19 @@ def match(devices: Sequence[tuple[Trace, Device]]) -> Collectives:
     numbered = all(
         bool((trace.slices.sequence[columns[device.rank, device.device]] != NONE).all()) for trace, device in devices
     )
-    found: dict[tuple[object, ...], dict[int, int]] = defaultdict(dict)
+    rows_of: dict[tuple[object, ...], dict[int, int]] = defaultdict(dict)
     for place, (trace, device) in enumerate(devices):
         rows = columns[device.rank, device.device]
-        seen: dict[tuple[object, ...], int] = defaultdict(int)
+        numbers: dict[tuple[object, ...], int] = defaultdict(int)
         slices, names = trace.slices, trace.names
         for row in rows.tolist():
             group = int(slices.group[row])
             text = names[group] if group != NONE else ""
             key: tuple[object, ...] = (text, int(slices.sequence[row])) if numbered else (text, names[slices.name[row]])
             # A number may come again, as of the parts of a coalesced collective.
-            found[*key, seen[key]][place] = row
-            seen[key] += 1
-    groups = [parts for parts in found.values() if len(parts) > 1]
+            rows_of[*key, numbers[key]][place] = row
+            numbers[key] += 1
+    groups = [parts for parts in rows_of.values() if len(parts) > 1]
     table = np.full((len(groups), len(members)), NONE, dtype=np.int64)
     for line, parts in enumerate(groups):
         for place, row in parts.items():
@@ -89,13 +89,13 @@ def match(devices: Sequence[tuple[Trace, Device]]) -> Collectives:
         end=end[order],
         names=[labels[line] for line in order.tolist()],
         by="sequence" if numbered else "order",
-        unmatched=sum(len(parts) == 1 for parts in found.values()),
+        unmatched=sum(len(parts) == 1 for parts in rows_of.values()),
     )
 
 
 @frozen(eq=False)
 class Clocks:
-    """How far the clock of each member is ahead of the first member's, and what remains after alignment.
+    """The time by which the clock of each member is ahead of the first member's, and what remains after alignment.
 
     offset: nanoseconds for each member; NONE of `known` where it shares no collective with a common end.
     skew: the 95th percentile of what remains of the common ends, nanoseconds. used: collectives.
@@ -107,15 +107,15 @@ class Clocks:
     used: int
 
 
-def align(found: Collectives) -> Clocks:
+def align(collectives: Collectives) -> Clocks:
     """Align the clocks by the common ends of collectives that leave all members at once.
 
     The offset of a member is the median of its ends minus those of the members that are aligned already, beginning with
     the first member.
     """
-    count = len(found.members)
-    common = np.array([_COMMON_END.search(name) is not None for name in found.names], dtype=bool)
-    took, ends = found.took_part[common], found.end[common]
+    count = len(collectives.members)
+    common = np.array([_COMMON_END.search(name) is not None for name in collectives.names], dtype=bool)
+    took, ends = collectives.took_part[common], collectives.end[common]
     offset, known = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool)
     if count:
         known[0] = True
@@ -144,7 +144,7 @@ def _mean_end(ends: Ints, part: NDArray[np.bool_]) -> Ints:
 
 @frozen(eq=False)
 class Arrivals:
-    """When the members arrived at each collective, on the aligned clock.
+    """The arrivals of the members at each collective, on the aligned clock.
 
     spread: nanoseconds from the first to the last member, for each collective.
     last: the place of the last member in `members`; NONE where the last two are closer than the skew.
@@ -156,11 +156,11 @@ class Arrivals:
     lead: Ints
 
 
-def arrivals(found: Collectives, clocks: Clocks) -> Arrivals:
+def arrivals(collectives: Collectives, clocks: Clocks) -> Arrivals:
     """The arrivals at the collectives of members whose clocks are aligned."""
-    part = found.took_part & clocks.known
+    part = collectives.took_part & clocks.known
     early = np.iinfo(np.int64).min
-    times = np.where(part, found.start - clocks.offset, early)
+    times = np.where(part, collectives.start - clocks.offset, early)
     ordered = np.sort(times, axis=1)
     several = part.sum(axis=1) > 1
     first = np.where(part, times, np.iinfo(np.int64).max).min(axis=1, initial=np.iinfo(np.int64).max)
@@ -173,7 +173,7 @@ def arrivals(found: Collectives, clocks: Clocks) -> Arrivals:
 
 @frozen(eq=False)
 class Straggler:
-    """Which member is last in the steps.
+    """The members that are last in the steps.
 
     lasts: of each step the place of the member that held up the others longest; NONE where no member did.
     held: nanoseconds by which it held them up in each step.
@@ -191,14 +191,14 @@ class Straggler:
         return int(counts.argmax()), int(counts.max())
 
 
-def straggler(found: Collectives, seen: Arrivals, steps: Ints, count: int) -> Straggler:
+def straggler(collectives: Collectives, arrivals_at: Arrivals, steps: Ints, count: int) -> Straggler:
     """The member that holds up the others, step by step.
 
     steps: the step of each collective, or NONE. count: the number of steps.
     """
-    held = np.zeros((count, len(found.members)), dtype=np.int64)
-    counts = (seen.last != NONE) & (steps != NONE)
-    np.add.at(held, (steps[counts], seen.last[counts]), seen.lead[counts])
+    held = np.zeros((count, len(collectives.members)), dtype=np.int64)
+    counts = (arrivals_at.last != NONE) & (steps != NONE)
+    np.add.at(held, (steps[counts], arrivals_at.last[counts]), arrivals_at.lead[counts])
     best = held.argmax(axis=1) if count else np.zeros(0, np.int64)
     most = held.max(axis=1) if count else np.zeros(0, np.int64)
     return Straggler(np.where(most > 0, best, NONE).astype(np.int64), most.astype(np.int64))

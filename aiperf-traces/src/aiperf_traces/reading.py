@@ -1,6 +1,6 @@
 """Reads traces: finds out what a path is, and gives each trace its rank."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,13 +8,13 @@ from attrs import evolve
 
 from aiperf_core.errors import AiperfError, BundleError, UsageError
 from aiperf_core.profiling import store
+from aiperf_core.profiling.nsys import REPORT
+from aiperf_core.profiling.torch_tool import TRACE
 from aiperf_traces import kineto, nsys
 from aiperf_traces.model import Trace
 
 MOST_BYTES = 20_000_000_000
 _DATABASE = b"SQLite format 3\0"
-# The files of a profile, as `aiperf_core.profiling.torch_tool` and `.nsys` name them.
-TRACE, REPORT = "torch.trace.json.gz", "profile.nsys-rep"
 
 
 def read(paths: Sequence[Path], most_bytes: int = MOST_BYTES) -> list[Trace]:
@@ -23,23 +23,23 @@ def read(paths: Sequence[Path], most_bytes: int = MOST_BYTES) -> list[Trace]:
     A path is a trace in JSON (also .gz), a database of nsys, or the folder of a profile that `aiperf profile` left.
     Raises UsageError where two traces are of one rank, and AiperfError where a file cannot be read.
     """
-    found = [_one(path, most_bytes, index) for index, path in enumerate(paths)]
-    if len(found) == 1:
-        return found
-    if not all(trace.rank_known for trace in found):
+    traces = [_one(path, most_bytes, index) for index, path in enumerate(paths)]
+    if len(traces) == 1:
+        return traces
+    if not all(trace.rank_known for trace in traces):
         note = "Not all traces say their rank, so ranks are the order of the files."
-        found = [_with_rank(trace, index) for index, trace in enumerate(found)]
-        found[0] = evolve(found[0], notes=[*found[0].notes, note])
-    seen: dict[int, str] = {}
-    for trace in found:
+        traces = [_with_rank(trace, index) for index, trace in enumerate(traces)]
+        traces[0] = evolve(traces[0], notes=[*traces[0].notes, note])
+    path_of: dict[int, str] = {}
+    for trace in traces:
         for rank in trace.ranks:
-            if rank in seen:
+            if rank in path_of:
                 raise UsageError(
-                    f"'{seen[rank]}' and '{trace.path}' are both of rank {rank}. Give one trace of each rank. To "
+                    f"'{path_of[rank]}' and '{trace.path}' are both of rank {rank}. Give one trace of each rank. To "
                     f"compare two traces of a rank: aiperf analyze trace-diff A B"
                 )
-            seen[rank] = trace.path
-    return sorted(found, key=lambda trace: trace.ranks)
+            path_of[rank] = trace.path
+    return sorted(traces, key=lambda trace: trace.ranks)
 
 
 def _with_rank(trace: Trace, rank: int) -> Trace:
@@ -55,12 +55,9 @@ def _one(path: Path, most_bytes: int, rank: int) -> Trace:
         created = datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat(timespec="seconds")
         if not head:
             raise AiperfError(f"'{file}' is empty. Record the trace again.")
-        reader: Callable[[], Trace] = lambda: kineto.read(file, most_bytes, rank)  # noqa: E731
-        if head == _DATABASE:
-            reader = lambda: nsys.read(file, rank)  # noqa: E731
-        elif file.suffix == ".nsys-rep":
+        if head != _DATABASE and file.suffix == ".nsys-rep":
             raise UsageError(f"'{file}' is a report of nsys; export it first: nsys export --type sqlite '{file.name}'")
-        trace = reader()
+        trace = nsys.read(file, rank) if head == _DATABASE else kineto.read(file, most_bytes, rank)
     except OSError as error:
         raise AiperfError(f"cannot read '{file}': {error.strerror or error}.") from error
     if not len(trace.slices) and not len(trace.memory.time):

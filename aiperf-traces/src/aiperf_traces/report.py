@@ -36,12 +36,12 @@ class Part:
 
     @property
     def origins(self) -> list[Origin]:
-        """Where its figures come from."""
+        """The source of its figures."""
         return [Origin(self.trace.path)]
 
     @property
     def clocks_agree(self) -> bool:
-        """Whether the reasons of idle times can be believed."""
+        """True where the reasons of idle times can be believed."""
         return self.launches.early <= MOST_EARLY * max(self.launches.matched, 1)
 
 
@@ -87,13 +87,13 @@ def windows_table(parts: Sequence[Part]) -> Table:
     return Table("windows", "time of each window", columns, records, note)
 
 
-def _breakdown(found: Breakdown, part: Part) -> dict[str, Cell]:
+def _breakdown(times: Breakdown, part: Part) -> dict[str, Cell]:
     cells: dict[str, Cell] = {
-        name: _seconds(getattr(found, name)) for name in ("window", "compute", "communication", "copies", "idle")
+        name: _seconds(getattr(times, name)) for name in ("window", "compute", "communication", "copies", "idle")
     }
     for name in ("host_bound", "waiting", "unknown"):
-        cells[name] = _seconds(getattr(found, name)) if part.clocks_agree else counted(None, "s", DISAGREE)
-    share = 100 * found.overlapped / found.communicating if found.communicating else None
+        cells[name] = _seconds(getattr(times, name)) if part.clocks_agree else counted(None, "s", DISAGREE)
+    share = 100 * times.overlapped / times.communicating if times.communicating else None
     cells["overlap"] = counted(share, "%", "no communication in the windows")
     return cells
 
@@ -146,25 +146,25 @@ def launches_table(parts: Sequence[Part]) -> Table:
     """Launches, queues and small copies of each device."""
     records = []
     for one in parts:
-        found = one.launches
+        launches = one.launches
         why = "the trace has no launch of this work"
-        matched = found.matched or None
+        matched = launches.matched or None
         records.append(
             Record(
                 {
                     "device": one.name,
-                    "work": counted(found.work, "count"),
-                    "matched": counted(100 * found.matched / found.work if found.work else None, "%"),
-                    "delay": draws.mean(found.delays, NS, "s", why)
+                    "work": counted(launches.work, "count"),
+                    "matched": counted(100 * launches.matched / launches.work if launches.work else None, "%"),
+                    "delay": draws.mean(launches.delays, NS, "s", why)
                     if one.clocks_agree
                     else counted(None, "s", DISAGREE),
-                    "short": counted(found.short if matched else None, "count", why),
-                    "queue": counted(found.queue_mean if matched else None, "count", why),
-                    "queue_most": counted(found.queue_most if matched else None, "count", why),
-                    "copies": counted(found.copies, "count"),
-                    "small": counted(found.small_copies, "count"),
-                    "small_bytes": counted(found.small_bytes, "B"),
-                    "small_time": _seconds(found.small_time),
+                    "short": counted(launches.short if matched else None, "count", why),
+                    "queue": counted(launches.queue_mean if matched else None, "count", why),
+                    "queue_most": counted(launches.queue_most if matched else None, "count", why),
+                    "copies": counted(launches.copies, "count"),
+                    "small": counted(launches.small_copies, "count"),
+                    "small_bytes": counted(launches.small_bytes, "B"),
+                    "small_time": _seconds(launches.small_time),
                 },
                 one.origins,
             )
@@ -189,9 +189,13 @@ def launches_table(parts: Sequence[Part]) -> Table:
 def sequences_table(part: Part, most: int) -> Table:
     """Sequences of kernels of a device that come again and again: candidates for fusion or a graph."""
     records = []
-    for found in breakdown.sequences(part.trace, part.device, part.windows, SEQUENCE, most):
-        names = " > ".join(paths.normalised(part.trace.names[number])[:60] for number in found.names)
-        cells: dict[str, Cell] = {"names": names, "count": counted(found.count, "count"), "time": _seconds(found.time)}
+    for succession in breakdown.sequences(part.trace, part.device, part.windows, SEQUENCE, most):
+        names = " > ".join(paths.normalised(part.trace.names[number])[:60] for number in succession.names)
+        cells: dict[str, Cell] = {
+            "names": names,
+            "count": counted(succession.count, "count"),
+            "time": _seconds(succession.time),
+        }
         records.append(Record(cells, part.origins))
     columns = [
         Column("names", f"{SEQUENCE} kernels in succession"),
@@ -205,17 +209,17 @@ def sequences_table(part: Part, most: int) -> Table:
 
 def ranks_table(
     names: Sequence[str],
-    found: Collectives,
+    collectives: Collectives,
     clocks: Clocks,
-    seen: Arrivals,
+    arrivals: Arrivals,
     steps: Straggler,
     origins: list[list[Origin]],
 ) -> Table:
     """The members of collectives: their clock, and how often they are last."""
     records = []
-    decided = int((seen.last != NONE).sum())
+    decided = int((arrivals.last != NONE).sum())
     for place, name in enumerate(names):
-        own = seen.last == place
+        own = arrivals.last == place
         aligned = bool(clocks.known[place])
         why = "its clock could not be aligned"
         in_steps = int((steps.lasts == place).sum())
@@ -223,10 +227,10 @@ def ranks_table(
             Record(
                 {
                     "rank": name,
-                    "collectives": counted(int(found.took_part[:, place].sum()), "count"),
+                    "collectives": counted(int(collectives.took_part[:, place].sum()), "count"),
                     "offset": counted(int(clocks.offset[place]) * NS if aligned else None, "s", why),
                     "last": counted(int(own.sum()) if aligned else None, "count", why),
-                    "lead": draws.mean(seen.lead[own], NS, "s", "it is never last"),
+                    "lead": draws.mean(arrivals.lead[own], NS, "s", "it is never last"),
                     "steps": draws.share(in_steps, len(steps.lasts)),
                 },
                 origins[place],
@@ -241,8 +245,9 @@ def ranks_table(
         Column("steps", "share of windows it holds up", "figure"),
     ]
     note = (
-        f"{len(found.rows):,} collectives, matched by {_BY[found.by]}. The last arrival is clear in {decided:,} of "
-        f"them: later than the one before by more than twice the residual skew of {clocks.skew * NS * 1e6:.3g} us."
+        f"{len(collectives.rows):,} collectives, matched by {_BY[collectives.by]}. The last arrival is clear in "
+        f"{decided:,} of them: later than the one before by more than twice the residual skew of "
+        f"{clocks.skew * NS * 1e6:.3g} us."
     )
     return Table("ranks", "arrival at collectives", columns, records, note)
 
@@ -250,21 +255,21 @@ def ranks_table(
 _BY = {"sequence": "group and sequence number", "order": "their order, as the trace has no sequence numbers"}
 
 
-def collectives_table(found: Collectives, seen: Arrivals, origins: list[Origin]) -> Table:
+def collectives_table(collectives: Collectives, arrivals: Arrivals, origins: list[Origin]) -> Table:
     """The arrival spread of collectives by name."""
     records = []
-    labels = np.array([paths.normalised(name) for name in found.names])
+    labels = np.array([paths.normalised(name) for name in collectives.names])
     for name in sorted(set(labels.tolist())):
         own = labels == name
-        part = found.took_part[own]
-        shortest = np.where(part, found.end[own] - found.start[own], np.iinfo(np.int64).max).min(axis=1)
+        part = collectives.took_part[own]
+        shortest = np.where(part, collectives.end[own] - collectives.start[own], np.iinfo(np.int64).max).min(axis=1)
         records.append(
             Record(
                 {
                     "name": name,
                     "count": counted(int(own.sum()), "count"),
-                    "spread": draws.mean(seen.spread[own], NS, "s"),
-                    "worst": _seconds(int(seen.spread[own].max())),
+                    "spread": draws.mean(arrivals.spread[own], NS, "s"),
+                    "worst": _seconds(int(arrivals.spread[own].max())),
                     "shortest": draws.mean(shortest, NS, "s"),
                 },
                 origins,
@@ -330,14 +335,14 @@ def critical_tables(path: CriticalPath, names: Sequence[tuple[Trace, int]], most
         Column("least", "least slack", "figure"),
         Column("median", "median slack", "figure"),
     ]
-    found = [Table("path", "critical path", columns, records, note)]
-    return [*found, Table("path_work", "work on the critical path", work, pieces)] if pieces else found
+    tables = [Table("path", "critical path", columns, records, note)]
+    return [*tables, Table("path_work", "work on the critical path", work, pieces)] if pieces else tables
 
 
-def memory_tables(found: Sequence[memory.Usage], most: int, origins: list[Origin]) -> list[Table]:
+def memory_tables(usages: Sequence[memory.Usage], most: int, origins: list[Origin]) -> list[Table]:
     """The peak of each device, and what was alive then by operator."""
     records, alive = [], []
-    for one in found:
+    for one in usages:
         name = "host" if one.device == NONE else f"GPU {one.device}"
         spare = None if one.reserved is None else 100 * (1 - one.peak / one.reserved)
         records.append(

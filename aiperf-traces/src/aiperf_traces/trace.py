@@ -1,4 +1,4 @@
-"""Where the time of a trace goes: work and waits of devices, several ranks, the critical path, memory."""
+"""The use of the time of a trace: work and waits of devices, several ranks, the critical path, memory."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from attrs import asdict, define, field, frozen
 
+from aiperf_core import units
 from aiperf_core.analysis_options import option, takes_files
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
@@ -47,8 +48,8 @@ class Options:
 
 
 @define
-class _Found:
-    """What the analysis has so far."""
+class _Draft:
+    """The parts of the result so far."""
 
     summary: list[str] = field(factory=list)
     tables: list[Table] = field(factory=list)
@@ -70,49 +71,49 @@ def analyze(files: list[Path], options: Options) -> Result:
         export.check(options.export)
     traces = reading.read(files, options.most_bytes)
     chosen = [windows.of(trace, options.window) for trace in traces]
-    found = _Found()
+    draft = _Draft()
     parts = _parts(traces, chosen, options.small)
-    collectives, clocks = _ranks(traces, parts, found)
+    collectives, clocks = _ranks(traces, parts, draft)
     offsets = _offsets(collectives, clocks)
     every = [window for one in chosen for window in one]
     if parts:
-        _devices(parts, options, found)
+        _devices(parts, options, draft)
         summed = totals.of_devices(traces[0], [one.device for one in parts if one.trace is traces[0]], chosen[0])
     else:
         summed = totals.of_host(traces[0], chosen[0])
-        found.summary.append(
+        draft.summary.append(
             "The trace has no work of a GPU, so there is no breakdown; the operators of the host are listed. Record "
             "with ProfilerActivity.CUDA, or with nsys --trace=cuda,nvtx."
         )
     origins = [Origin(trace.path) for trace in traces]
     whose = f" of rank {traces[0].ranks[0]}" if len(traces) > 1 else ""
-    found.tables.append(report.work_table(summed, options.top, origins[:1], whose))
+    draft.tables.append(report.work_table(summed, options.top, origins[:1], whose))
     if parts:
-        found.tables += [report.launches_table(parts), report.sequences_table(parts[0], 5)]
-        shown = _path(traces, chosen, collectives, clocks, options, found)
+        draft.tables += [report.launches_table(parts), report.sequences_table(parts[0], 5)]
+        shown = _path(traces, chosen, collectives, clocks, options, draft)
     else:
         shown = [_middle(one) for one in chosen if one]
     if options.memory:
-        _memory(traces[0], chosen[0], options.top, found)
+        _memory(traces[0], chosen[0], options.top, draft)
     if parts and len(every) > len(parts):
-        found.tables.append(report.windows_table(parts))
+        draft.tables.append(report.windows_table(parts))
     if options.export is not None:
         count = export.write(traces, every, offsets, options.export)
-        found.summary.append(
+        draft.summary.append(
             f"{count:,} events were written to '{options.export}'; open it in https://ui.perfetto.dev."
         )
-    _say(traces, found)
+    _say(traces, draft)
     return Result(
         analysis="trace",
         title=f"Trace of {len(traces)} ranks" if len(traces) > 1 else f"Trace '{words(Path(traces[0].path).name)}'",
-        summary=found.summary,
+        summary=draft.summary,
         options={**asdict(options), "export": str(options.export) if options.export else None},
-        tables=found.tables,
+        tables=draft.tables,
         drawings=_drawings(traces, shown, offsets, summed, options.picture),
-        assumptions=found.assumptions,
-        left_out=found.left_out,
+        assumptions=draft.assumptions,
+        left_out=draft.left_out,
         sources=[Source(trace.path, trace.path, trace.created, trace.hardware) for trace in traces],
-        details=found.details,
+        details=draft.details,
     )
 
 
@@ -124,19 +125,19 @@ def _parts(traces: Sequence[Trace], chosen: Sequence[list[Window]], small: int) 
         for device in breakdown.devices_of(trace)
     ]
     several = len({device.rank for _, device, _ in pairs}) < len(pairs)
-    found = []
+    parts = []
     for trace, device, own in pairs:
         name = f"rank {device.rank}, GPU {device.device}" if several else f"rank {device.rank}"
         if len(traces) == 1 and len(trace.ranks) == 1:
             name = f"GPU {device.device}"
         figures = breakdown.launch_figures(trace, device, own, small)
-        found.append(Part(trace, device, own, figures, name, breakdown.total(device, own)))
-    return found
+        parts.append(Part(trace, device, own, figures, name, breakdown.total(device, own)))
+    return parts
 
 
-def _devices(parts: Sequence[Part], options: Options, found: _Found) -> None:
+def _devices(parts: Sequence[Part], options: Options, draft: _Draft) -> None:
     """The breakdown of the devices."""
-    found.tables.insert(0, report.breakdown_table(parts))
+    draft.tables.insert(0, report.breakdown_table(parts))
     whole = sum((one.total for one in parts), Breakdown())
     if whole.window:
         shares = {
@@ -145,25 +146,25 @@ def _devices(parts: Sequence[Part], options: Options, found: _Found) -> None:
             "exposed copies": whole.copies,
             "idle": whole.idle,
         }
-        told = ", ".join(f"{name} {100 * time / whole.window:.1f} %" for name, time in shares.items())
+        text = ", ".join(f"{name} {100 * time / whole.window:.1f} %" for name, time in shares.items())
         count = max(len(one.windows) for one in parts)
-        found.summary.append(f"{_many(len(parts), 'device')}, {_many(count, 'window')}: {told}.")
+        draft.summary.append(f"{units.plural('device', len(parts))}, {units.plural('window', count)}: {text}.")
     reasons = {"host-bound": whole.host_bound, "waiting": whole.waiting, "of unknown reason": whole.unknown}
     if whole.idle and all(one.clocks_agree for one in parts):
         name, time = max(reasons.items(), key=lambda pair: pair[1])
-        found.summary.append(f"{100 * time / whole.idle:.1f} % of the idle time is {name}.")
-    found.assumptions.append("Work counts in the window in which it runs, not in that in which it was launched.")
+        draft.summary.append(f"{100 * time / whole.idle:.1f} % of the idle time is {name}.")
+    draft.assumptions.append("Work counts in the window in which it runs, not in that in which it was launched.")
     resolution = max(one.trace.resolution for one in parts)
     if resolution > 1:
-        found.assumptions.append(f"The times of the file are rounded to about {resolution} ns.")
+        draft.assumptions.append(f"The times of the file are rounded to about {resolution} ns.")
 
 
-def _ranks(traces: Sequence[Trace], parts: Sequence[Part], found: _Found) -> tuple[Collectives | None, Clocks | None]:
+def _ranks(traces: Sequence[Trace], parts: Sequence[Part], draft: _Draft) -> tuple[Collectives | None, Clocks | None]:
     """Collectives, clocks and stragglers, where several devices communicate."""
     world = max((trace.world or 0 for trace in traces), default=0)
     present = {rank for trace in traces for rank in trace.ranks}
     missing = sorted(set(range(world)) - present)
-    found.left_out += [
+    draft.left_out += [
         LeftOut(f"rank {rank}", "", f"no trace was given of it; the job has {world} ranks") for rank in missing
     ]
     members = [(one.trace, one.device) for one in parts]
@@ -171,61 +172,56 @@ def _ranks(traces: Sequence[Trace], parts: Sequence[Part], found: _Found) -> tup
         return None, None
     matched = ranks.match(members)
     if not len(matched.rows):
-        found.summary.append(
+        draft.summary.append(
             "The ranks share no collective, so their clocks were not aligned, and no rank is called late."
         )
         return None, None
     clocks = ranks.align(matched)
-    seen = ranks.arrivals(matched, clocks)
+    arrivals = ranks.arrivals(matched, clocks)
     steps, count = _steps(matched, parts)
-    late = ranks.straggler(matched, seen, steps, count)
+    late = ranks.straggler(matched, arrivals, steps, count)
     origins = [one.origins for one in parts]
     names = [one.name for one in parts]
-    found.tables.append(report.ranks_table(names, matched, clocks, seen, late, origins))
-    found.tables.append(report.collectives_table(matched, seen, [one for part in origins for one in part]))
-    found.assumptions.append(
+    draft.tables.append(report.ranks_table(names, matched, clocks, arrivals, late, origins))
+    draft.tables.append(report.collectives_table(matched, arrivals, [one for part in origins for one in part]))
+    draft.assumptions.append(
         f"Clocks are aligned by the common ends of {clocks.used:,} collectives; 95 % of the ends differ by at most "
         f"{clocks.skew * NS * 1e6:.3g} us afterwards."
         if clocks.used
         else "No collective ends at once on all ranks, so clocks are as in the traces, and no rank is called late."
     )
     if matched.unmatched:
-        found.left_out.append(
+        draft.left_out.append(
             LeftOut(f"{matched.unmatched:,} collectives", "", "only one of the given ranks took part in them")
         )
-    found.details["clock_offsets_ns"] = dict(zip(names, clocks.offset.tolist(), strict=True))
-    found.details["residual_skew_ns"] = clocks.skew
+    draft.details["clock_offsets_ns"] = dict(zip(names, clocks.offset.tolist(), strict=True))
+    draft.details["residual_skew_ns"] = clocks.skew
     place, times = late.most()
     if place != NONE and 2 * times > count and clocks.used:
         held = int(late.held[late.lasts == place].sum()) / max(times, 1)
-        found.summary.append(
+        draft.summary.append(
             f"{names[place]} is the straggler: it holds up the others in {times} of {count} windows, by "
             f"{held * NS * 1e6:.4g} us in the mean.{_longer(parts, place)}"
         )
-        found.details["straggler"] = names[place]
+        draft.details["straggler"] = names[place]
     else:
-        found.summary.append(f"No rank is last in most of the {count} windows.")
-        found.details["straggler"] = None
+        draft.summary.append(f"No rank is last in most of the {count} windows.")
+        draft.details["straggler"] = None
     return matched, clocks
 
 
 def _steps(matched: Collectives, parts: Sequence[Part]) -> tuple[Ints, int]:
-    """Of each collective the number of its window on the first rank that took part; and how many windows there are."""
+    """The window of each collective, by its number on the first rank that took part; and the number of windows."""
     steps = np.full(len(matched.rows), NONE, dtype=np.int64)
     for place, part in enumerate(parts):
-        starts = np.array([one.start for one in part.windows], dtype=np.int64)
-        ends = np.array([one.end for one in part.windows], dtype=np.int64)
-        if not len(starts):
-            continue
-        at = matched.start[:, place]
-        index = np.searchsorted(starts, at, side="right") - 1
-        inside = (steps == NONE) & matched.took_part[:, place] & (index >= 0) & (at < ends[np.maximum(index, 0)])
+        index = windows.places(part.windows, matched.start[:, place])
+        inside = (steps == NONE) & matched.took_part[:, place] & (index != NONE)
         steps[inside] = index[inside]
     return steps, max((len(part.windows) for part in parts), default=0)
 
 
 def _longer(parts: Sequence[Part], place: int) -> str:
-    """What a rank does longer than the median of the others, a window."""
+    """A sentence about the work that takes longer on a rank than on the median of the others, a window."""
     sums = [totals.of_devices(one.trace, [one.device], one.windows) for one in parts]
     times = [one.total for one in parts]
     others = [index for index in range(len(parts)) if index != place]
@@ -247,12 +243,8 @@ def _longer(parts: Sequence[Part], place: int) -> str:
     longest = [pair for pair in sorted(causes.items(), key=lambda pair: -pair[1]) if pair[1] > 0][:3]
     if not longest:
         return " Nothing on its device takes longer than on the others."
-    told = ", ".join(f"{name} {time * NS * 1e6:+.4g} us" for name, time in longest)
-    return f" Against the median of the others, a window, it is longer: {told}."
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    text = ", ".join(f"{name} {time * NS * 1e6:+.4g} us" for name, time in longest)
+    return f" Against the median of the others, a window, it is longer: {text}."
 
 
 def _short(name: str, most: int = 70) -> str:
@@ -276,7 +268,7 @@ def _path(
     collectives: Collectives | None,
     clocks: Clocks | None,
     options: Options,
-    found: _Found,
+    draft: _Draft,
 ) -> list[Window]:
     """The critical path of the window of median length; returns that window of each rank."""
     place = chosen[0].index(_middle(chosen[0]))
@@ -288,20 +280,20 @@ def _path(
     there = [(trace, window) for trace, window in zip(traces, shown, strict=True) if window is not None]
     path = critical_path([one for one, _ in there], [one for _, one in there], collectives, clocks)
     if path is None:
-        found.left_out.append(
+        draft.left_out.append(
             LeftOut("critical path", "", f"the window has over {MOST_NODES:,} moments; choose a shorter --window")
         )
         return [window for _, window in there]
     names = [(trace, window.rank) for trace, window in there]
-    found.tables += report.critical_tables(path, names, options.top)
+    draft.tables += report.critical_tables(path, names, options.top)
     cause, time = max(path.causes.items(), key=lambda pair: pair[1])
     if path.window:
         share, least = 100 * time / path.window, path.without[cause] * NS * 1e3
-        found.summary.append(
+        draft.summary.append(
             f"Critical path of the window '{words(name)}': {share:.1f} % {WORDS[cause]}. Without it the window would "
             f"take at least {least:.4g} of {path.window * NS * 1e3:.4g} ms."
         )
-    found.assumptions.append(
+    draft.assumptions.append(
         f"The critical path counts gaps of at most {SHORT_GAP / 1000:g} us between kernels as delays. "
         + (
             "Waits of streams for events are those that the trace records."
@@ -309,7 +301,7 @@ def _path(
             else "The trace records no waits of streams for events, so they are no part of it."
         )
     )
-    found.details["critical_path"] = {
+    draft.details["critical_path"] = {
         "window_ns": path.window,
         "length_ns": path.length,
         "causes_ns": {WORDS[one]: time for one, time in path.causes.items()},
@@ -318,24 +310,24 @@ def _path(
     return [window for _, window in there]
 
 
-def _memory(trace: Trace, own: Sequence[Window], top: int, found: _Found) -> None:
+def _memory(trace: Trace, own: Sequence[Window], top: int, draft: _Draft) -> None:
     usage = memory.usage(trace, own)
     if not usage:
         raise AiperfError(
             f"'{trace.path}' has no events of memory. Record with torch.profiler.profile(profile_memory=True), or with "
             f"nsys profile --cuda-memory-usage=true."
         )
-    found.tables += report.memory_tables(usage, top, [Origin(trace.path)])
+    draft.tables += report.memory_tables(usage, top, [Origin(trace.path)])
 
 
-def _say(traces: Sequence[Trace], found: _Found) -> None:
+def _say(traces: Sequence[Trace], draft: _Draft) -> None:
     """Notes and counts of the readers."""
     for trace in traces:
-        found.summary += trace.notes
+        draft.summary += trace.notes
         for fact, text in _FACTS.items():
             if trace.facts.get(fact):
-                found.left_out.append(LeftOut(Path(trace.path).name, "", text.format(f"{trace.facts[fact]:,}")))
-    found.details["facts"] = {trace.path: trace.facts for trace in traces}
+                draft.left_out.append(LeftOut(Path(trace.path).name, "", text.format(f"{trace.facts[fact]:,}")))
+    draft.details["facts"] = {trace.path: trace.facts for trace in traces}
 
 
 def _drawings(
@@ -344,7 +336,7 @@ def _drawings(
     lanes = pieces.timeline(traces, shown, offsets)
     name = words(shown[0].name) if shown else ""
     what = "work of devices under its operators" if summed.on_device else "operators"
-    found = [
+    drawings = [
         Drawing(
             name="timeline",
             title=f"Window '{name}'",
@@ -364,4 +356,4 @@ def _drawings(
             spans=pieces.flame(summed),
         ),
     ]
-    return found if first == "timeline" else found[::-1]
+    return drawings if first == "timeline" else drawings[::-1]

@@ -1,4 +1,4 @@
-"""What differs between two traces, piece by piece; the parts add up to the total difference."""
+"""The differences between two traces, piece by piece; the parts add up to the total difference."""
 
 from pathlib import Path
 
@@ -69,13 +69,13 @@ def analyze(files: list[Path], options: Options) -> Result:
     records.append(Record(_sum("(all: the window)", window), origins))
     what = "pieces of work" if a.on_device else "operators"
     longer = "longer" if window > 0 else "shorter"
-    told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    states = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     lengths = [f"{one.window / one.windows * NS * 1e3:.4g} ms" for one in (a, b)]
     summary = [
         f"A window of B takes {abs(window) * NS * 1e3:.4g} ms {longer}: {lengths[1]} against {lengths[0]} of A."
         if window
         else f"A window takes {lengths[0]} in both traces.",
-        f"{len(rows):,} {what}: {told}." if rows else f"Neither trace has {what} in the windows.",
+        f"{len(rows):,} {what}: {states}." if rows else f"Neither trace has {what} in the windows.",
     ]
     columns = [
         Column("name", "work" if a.on_device else "operator"),
@@ -220,21 +220,21 @@ def _comparable(before: Trace, after: Trace, wanted: str) -> tuple[Totals, Total
         raise UsageError(
             f"'{with_work}' has work of a GPU and '{without}' has none. Record both with the same activities."
         )
-    found = [
+    compared = [
         totals.of_devices(trace, device, own) if device else totals.of_host(trace, own)
         for trace, device, own in zip((before, after), devices, chosen, strict=True)
     ]
-    return found[0], found[1]
+    return compared[0], compared[1]
 
 
 def _assumptions(before: Trace, after: Trace, a: Totals) -> list[str]:
-    found = [*before.notes, *after.notes]
+    notes = [*before.notes, *after.notes]
     if a.on_device:
-        found.append("Where several pieces run at once, the time counts for compute, then communication, then copies.")
-    found.append("Intervals of calls are by the bootstrap over blocks of neighbouring calls of these two traces.")
+        notes.append("Where several pieces run at once, the time counts for compute, then communication, then copies.")
+    notes.append("Intervals of calls are by the bootstrap over blocks of neighbouring calls of these two traces.")
     if before.hardware != after.hardware:
-        found.append(f"The hardware differs: {words(before.hardware)} (A) and {words(after.hardware)} (B).")
-    return found
+        notes.append(f"The hardware differs: {words(before.hardware)} (A) and {words(after.hardware)} (B).")
+    return notes
 
 
 def _label(key: Key, on_device: bool) -> str:

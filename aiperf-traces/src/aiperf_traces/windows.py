@@ -1,5 +1,6 @@
 """Windows of a trace: steps of the profiler, ranges of a name, or the whole trace."""
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -7,7 +8,7 @@ from attrs import frozen
 
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
-from aiperf_traces.model import Ints, Kind, Trace
+from aiperf_traces.model import NONE, Ints, Kind, Trace
 
 AUTO, STEPS, WHOLE = "auto", "steps", "whole"
 _NAMED = 8  # ranges that a message names
@@ -37,9 +38,9 @@ def of(trace: Trace, wanted: str = AUTO) -> list[Window]:
     """
     slices = trace.slices
     if wanted in (AUTO, STEPS):
-        found = _ranges(trace, np.flatnonzero(slices.kind == Kind.STEP))
-        if found:
-            return found
+        ranges = _ranges(trace, np.flatnonzero(slices.kind == Kind.STEP))
+        if ranges:
+            return ranges
         if wanted == STEPS:
             raise UsageError(
                 f"'{trace.path}' has no steps of the profiler. Call profiler.step() in the loop when recording, or "
@@ -53,21 +54,30 @@ def of(trace: Trace, wanted: str = AUTO) -> list[Window]:
         ]
     kinds = (slices.kind == Kind.RANGE) | (slices.kind == Kind.STEP)
     numbers = [number for number in np.unique(slices.name[kinds]) if fnmatchcase(trace.names[number], wanted)]
-    found = _ranges(trace, np.flatnonzero(kinds & np.isin(slices.name, numbers)))
-    if not found:
+    ranges = _ranges(trace, np.flatnonzero(kinds & np.isin(slices.name, numbers)))
+    if not ranges:
         raise UsageError(f"'{trace.path}' has no range {words(wanted)!r}.{_known(trace)}")
-    return found
+    return ranges
+
+
+def places(windows: Sequence[Window], times: Ints) -> Ints:
+    """The place of the window in which each time lies, of windows in the order of time; NONE for other times."""
+    starts, ends = (
+        np.array([getattr(window, name) for window in windows], dtype=np.int64) for name in ("start", "end")
+    )
+    index = np.searchsorted(starts, times, side="right") - 1
+    return np.where((index >= 0) & (times < np.append(ends, 0)[index]), index, NONE)
 
 
 def _ranges(trace: Trace, rows: Ints) -> list[Window]:
-    found: list[Window] = []
+    windows: list[Window] = []
     ends: dict[int, int] = {}
     for row in rows.tolist():
         rank, start, end = (int(column[row]) for column in (trace.slices.rank, trace.slices.start, trace.slices.end))
         if start >= ends.get(rank, start) and end > start:
-            found.append(Window(trace.names[trace.slices.name[row]], rank, start, end))
+            windows.append(Window(trace.names[trace.slices.name[row]], rank, start, end))
             ends[rank] = end
-    return found
+    return windows
 
 
 def _known(trace: Trace) -> str:

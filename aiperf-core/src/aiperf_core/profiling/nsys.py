@@ -4,25 +4,20 @@ It exports to SQLite.
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 from aiperf_core.errors import AiperfError
 from aiperf_core.profiler import Job, Observed, Pace, Tool, Window
 from aiperf_core.profiling import programs, timeline
-from aiperf_core.profiling.nsys_tables import NsysTables
-from aiperf_core.profiling.timeline import Call, Piece
+from aiperf_core.profiling.nsys_tables import CALLS, RANGES, TEXTS, NsysTables, Work, opened
+from aiperf_core.profiling.numbers import NONE
+from aiperf_core.profiling.timeline import KERNEL_LAUNCHES, Call, Piece
 
 REPORT = "profile.nsys-rep"
 DATABASE = "profile.sqlite"
-_KERNELS, _COPIES, _FILLS = (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET"))
-_RUNTIME, _RANGES = "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
-_JOINED = ("start", "end", "correlationId")
-_MOVED = (*_JOINED, "bytes")
-# CUpti_ActivityMemcpyKind
-_COPY_KINDS = {1: "host to device", 2: "device to host", 8: "device to device", 10: "GPU to GPU"}
-_LAUNCHES = ("cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch")
+_METRICS = ("registersPerThread", "staticSharedMemory", "dynamicSharedMemory")
 
 
 class Nsys(Tool):
@@ -65,7 +60,7 @@ class Nsys(Tool):
             raise programs.unreadable(path, "nsys")
         version = programs.version(programs.find("nsys") or "nsys")
         try:
-            with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            with closing(opened(path)) as database:
                 return read(database, self.job, calls, version)
         except sqlite3.Error:
             raise programs.unreadable(path, "nsys") from None
@@ -85,26 +80,28 @@ def read(database: sqlite3.Connection, job: Job, calls: int, version: str) -> Ob
     Raises `AiperfError` when the ranges of the calls or all work is missing, and `sqlite3.Error` for another kind of
     database.
     """
-    tables = NsysTables(database)
-    names = dict(tables.rows("StringIds", ("id", "value"), needed=("id", "value")))
-    ranges = [
-        (start, end)
-        for start, end, text, number in tables.rows(_RANGES, ("start", "end", "text", "textId"))
-        if (names.get(number) if text is None else text) == job.label and end is not None
-    ]
+    tables = NsysTables(database, joined=True)
+    ranges = [(start, end) for start, end, _, text in tables.ranges() if text == job.label]
     if not ranges:
         raise AiperfError(f"nsys recorded no NVTX range {job.label!r}. Profile again; --tool torch needs no NVTX.")
     found = [Call((end - start) / 1e9) for start, end in ranges]
     owner: dict[int, Call] = {}
-    for at, correlation, number in tables.rows(_RUNTIME, ("start", "correlationId", "nameId"), _JOINED):
+    for at, _, _, launch, name in tables.calls():
         for call, (start, end) in zip(found, ranges, strict=True):
             if start <= at < end:
-                owner[correlation] = call
-                call.launches += str(names.get(number, "")).startswith(_LAUNCHES)
-    for correlation, piece in _pieces(tables, names):
-        if correlation in owner:
-            owner[correlation].pieces.append(piece)
-    unread = ", ".join(tables.unread_work() + tables.unread_like("StringIds", _RUNTIME, _RANGES))
+                owner[launch] = call
+                call.launches += name.startswith(KERNEL_LAUNCHES)
+    for work in tables.work(*_METRICS):
+        if work.launch != NONE and work.launch in owner:
+            owner[work.launch].pieces.append(_piece(work))
+    unread = ", ".join(tables.unread_work() + tables.unread_like(TEXTS, CALLS, RANGES))
+    left_out = tables.facts["damaged"] + tables.facts["backwards"]
+    rows = f"{left_out:,} of {tables.facts['events']:,} rows"
+    if 2 * left_out > tables.facts["events"]:
+        raise AiperfError(
+            f"most of what nsys recorded is damaged: {rows} have no times, or end before they begin. Profile again, or "
+            f"use: --tool torch"
+        )
     kinds = {piece.kind for call in found for piece in call.pieces}
     if "kernel" not in kinds and (unread or not kinds or any(call.launches for call in found)):
         why = f"; its tables {unread} are not read" if unread else ""
@@ -118,19 +115,16 @@ def read(database: sqlite3.Connection, job: Job, calls: int, version: str) -> Ob
             "occupancy and stalls": "nsys reads no counters; --tool ncu does",
         },
         files=[REPORT],
-        notes=[f"The tables {unread} of nsys are not read; work may be missing."] if unread else [],
+        notes=[
+            *([f"The tables {unread} of nsys are not read; work may be missing."] if unread else []),
+            *([f"{rows} of nsys have no times, or end before they begin; they were left out."] if left_out else []),
+        ],
     )
 
 
-def _pieces(tables: NsysTables, names: dict[int, str]) -> Iterator[tuple[int, Piece]]:
-    columns = (*_JOINED, "demangledName", "registersPerThread", "staticSharedMemory", "dynamicSharedMemory")
-    for start, end, correlation, number, registers, static, dynamic in tables.rows(_KERNELS, columns, _JOINED):
-        metrics = {} if registers is None else {"registers": float(registers)}
-        if static is not None and dynamic is not None:
-            metrics["shared_bytes"] = float(static + dynamic)
-        yield correlation, Piece(names.get(number, "?"), "kernel", start / 1e9, end / 1e9, metrics=metrics)
-    for start, end, correlation, size, kind in tables.rows(_COPIES, (*_JOINED, "bytes", "copyKind"), _MOVED):
-        name = f"copy, {_COPY_KINDS.get(kind, 'other')}"
-        yield correlation, Piece(name, "copy", start / 1e9, end / 1e9, bytes=float(size))
-    for start, end, correlation, size in tables.rows(_FILLS, _MOVED, _MOVED):
-        yield correlation, Piece("fill", "fill", start / 1e9, end / 1e9, bytes=float(size))
+def _piece(work: Work) -> Piece:
+    registers, static, dynamic = work.further
+    metrics = {"registers": float(registers)} if isinstance(registers, int) else {}
+    if isinstance(static, int) and isinstance(dynamic, int):
+        metrics["shared_bytes"] = float(static + dynamic)
+    return Piece(work.name, work.kind, work.start / 1e9, work.end / 1e9, bytes=float(work.bytes), metrics=metrics)

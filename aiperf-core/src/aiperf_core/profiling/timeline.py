@@ -1,12 +1,18 @@
 """Hot spots and idle gaps of a time line of GPU work."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from typing import TypeVar
 
+import numpy as np
 from attrs import define, field, frozen
+from numpy.typing import NDArray
 
 from aiperf_core.profiler import Hot
+
+# How the names of the calls begin that launch kernels and graphs.
+KERNEL_LAUNCHES = ("cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch")
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 @frozen
@@ -57,19 +63,20 @@ def hot(calls: Sequence[Call], count: int) -> list[Hot]:
 
 def figures(calls: Sequence[Call], count: int) -> dict[str, float]:
     """Launches, kernels, bytes copied, and busy and idle time between the first and the last piece; of one call."""
-    spans = [(piece.start, piece.end) for call in calls for piece in call.pieces]
     found = {
         "call_s": sum(call.seconds for call in calls) / count,
         "launches": sum(call.launches for call in calls) / count,
         "kernels": sum(piece.kind == "kernel" for call in calls for piece in call.pieces) / count,
         "copied_bytes": sum(piece.bytes for call in calls for piece in call.pieces if piece.kind == "copy") / count,
     }
-    if not spans:
+    if not any(call.pieces for call in calls):
         return found
     busy = gaps = idle = 0.0
     for call in calls:
-        for length, gap in _stretches((piece.start, piece.end) for piece in call.pieces):
-            busy, idle, gaps = busy + length, idle + gap, gaps + (gap > 0)
+        starts, ends = union_of(*np.array([(piece.start, piece.end) for piece in call.pieces]).reshape(-1, 2).T)
+        busy += float((ends - starts).sum())
+        idle += float((starts[1:] - ends[:-1]).sum())
+        gaps += max(len(starts) - 1, 0)
     return {
         **found,
         "span_s": (busy + idle) / count,
@@ -80,13 +87,12 @@ def figures(calls: Sequence[Call], count: int) -> dict[str, float]:
     }
 
 
-def _stretches(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The busy stretches of all streams together: length in seconds, and the gap before it."""
-    busy: list[tuple[float, float]] = []
-    for start, end in sorted(spans):
-        if busy and start <= busy[-1][1]:
-            busy[-1] = busy[-1][0], max(busy[-1][1], end)
-        else:
-            busy.append((start, end))
-    gaps = (0.0, *(after[0] - before[1] for before, after in pairwise(busy)))
-    return [(end - start, gap) for (start, end), gap in zip(busy, gaps, strict=False)]
+def union_of(starts: NDArray[Number], ends: NDArray[Number]) -> tuple[NDArray[Number], NDArray[Number]]:
+    """The union of intervals as disjoint intervals, sorted. Intervals that touch become one."""
+    if not len(starts):
+        return starts[:0], ends[:0]
+    order = np.argsort(starts, kind="stable")
+    begin, finish = starts[order], np.maximum.accumulate(ends[order])
+    first = np.concatenate([[True], begin[1:] > finish[:-1]])
+    last = np.concatenate([np.flatnonzero(first)[1:] - 1, [len(begin) - 1]])
+    return begin[first], finish[last]

@@ -16,14 +16,11 @@ from attrs import evolve
 from aiperf_core.errors import AiperfError
 from aiperf_core.profiler import Hot, Job, Observed, Pace, Tool, Window
 from aiperf_core.profiling import programs, timeline
-from aiperf_core.profiling.timeline import Call, Piece
-from aiperf_core.profiling.trace_events import TraceEvents
+from aiperf_core.profiling.numbers import NONE, identity, is_number
+from aiperf_core.profiling.timeline import KERNEL_LAUNCHES, Call, Piece
+from aiperf_core.profiling.trace_events import RUNTIME, WORK, TraceEvents, arguments
 
 TRACE = "torch.trace.json.gz"
-_GPU = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "fill"}
-_RUNTIME = ("cuda_runtime", "cuda_driver")
-_LAUNCHES = ("cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch")
-_MOST_US = 2**53  # beyond it a double skips whole numbers
 _WHY_NOT = "the torch profiler reads no hardware counters"
 
 
@@ -95,10 +92,15 @@ def read(trace: dict[str, Any], job: Job, calls: int) -> Observed:
 
 
 def _is_whole(entry: Any) -> bool:
-    """Whether an entry is a slice with a name and times."""
+    """Tell a slice with a name and times, and with a category that is a text where it has one."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         return False
-    return all(isinstance(time, int | float) and abs(time) < _MOST_US for time in (entry.get("ts"), entry.get("dur")))
+    times = is_number(entry.get("ts")) and is_number(entry.get("dur")) and entry["dur"] >= 0
+    return times and isinstance(entry.get("cat", ""), str)
+
+
+def _thread(event: dict[str, Any]) -> str:
+    return f"{event.get('pid')}/{event.get('tid')}"
 
 
 def _cpu(events: list[dict[str, Any]], ranges: list[dict[str, Any]], calls: int, version: str) -> Observed:
@@ -136,16 +138,19 @@ def _gpu(events: list[dict[str, Any]], ranges: list[dict[str, Any]], calls: int,
     found = [Call(one["dur"] / 1e6) for one in ranges]
     owner: dict[int, tuple[Call, str | None]] = {}
     for call, one in zip(found, ranges, strict=True):
-        operators = [event for event in _inside(events, one) if event["tid"] == one["tid"]]
+        operators = [event for event in _inside(events, one) if _thread(event) == _thread(one)]
         start, end = one["ts"], one["ts"] + one["dur"]
         for event in events:
-            if event.get("cat") in _RUNTIME and start <= event["ts"] < end and "correlation" in event.get("args", {}):
-                owner[event["args"]["correlation"]] = (call, _covering(operators, event["ts"]))
-                call.launches += event["name"].startswith(_LAUNCHES)
+            if event.get("cat") not in RUNTIME or not start <= event["ts"] < end:
+                continue
+            launch = identity(arguments(event).get("correlation"))
+            if launch != NONE:
+                owner[launch] = (call, _covering(operators, event["ts"]))
+                call.launches += event["name"].startswith(KERNEL_LAUNCHES)
     for event in events:
-        kind, args = _GPU.get(event.get("cat", "")), event.get("args", {})
-        if kind and args.get("correlation") in owner:
-            call, by = owner[args["correlation"]]
+        kind, launch = WORK.get(event.get("cat", "")), identity(arguments(event).get("correlation"))
+        if kind and launch in owner:
+            call, by = owner[launch]
             call.pieces.append(_piece(event, kind, by))
     if not any(call.pieces for call in found):
         raise AiperfError(
@@ -163,13 +168,15 @@ def _gpu(events: list[dict[str, Any]], ranges: list[dict[str, Any]], calls: int,
 
 
 def _piece(event: dict[str, Any], kind: str, by: str | None) -> Piece:
-    args, start = event["args"], event["ts"] / 1e6
+    args, start = arguments(event), event["ts"] / 1e6
     metrics = {
         ours: float(args[theirs])
         for theirs, ours in (("registers per thread", "registers"), ("shared memory", "shared_bytes"))
-        if kind == "kernel" and isinstance(args.get(theirs), int | float)
+        if kind == "kernel" and is_number(args.get(theirs))
     }
-    return Piece(event["name"], kind, start, start + event["dur"] / 1e6, float(args.get("bytes", 0)), by, metrics)
+    moved: Any = args.get("bytes")
+    size = float(moved) if is_number(moved) else 0.0
+    return Piece(event["name"], kind, start, start + event["dur"] / 1e6, size, by, metrics)
 
 
 def _inside(events: list[dict[str, Any]], one: dict[str, Any]) -> list[dict[str, Any]]:
@@ -189,8 +196,8 @@ def _nested(events: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], floa
     own = {id(event): float(event["dur"]) for event in events}
     depths: dict[int, int] = {}
     stack: list[dict[str, Any]] = []
-    for event in sorted(events, key=lambda one: (one["tid"], one["ts"], -one["dur"])):
-        while stack and (stack[-1]["tid"] != event["tid"] or stack[-1]["ts"] + stack[-1]["dur"] <= event["ts"]):
+    for event in sorted(events, key=lambda one: (_thread(one), one["ts"], -one["dur"])):
+        while stack and (_thread(stack[-1]) != _thread(event) or stack[-1]["ts"] + stack[-1]["dur"] <= event["ts"]):
             stack.pop()
         if stack:
             own[id(stack[-1])] -= event["dur"]

@@ -13,6 +13,10 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
+# What Kineto's categories of slices are: work of a device by its kind, and calls of the runtime.
+WORK = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "fill"}
+RUNTIME = ("cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime", "runtime")
+
 _BUFFER = 1 << 16  # bytes that are read at once, at least
 _MOST = 64 << 20  # characters of an event, and of the fields around the events
 _LONGEST = 16  # characters of a number, a word or an escape that the end of the buffer may cut
@@ -167,6 +171,12 @@ class TraceEvents:
         return bool(data)
 
 
+def arguments(event: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of an event; none where it has something else in their place."""
+    args = event.get("args")
+    return args if isinstance(args, dict) else {}
+
+
 def _reached(error: Exception, text: str) -> int:
     """The place at which a value is no JSON; the end of the text for a string without an end."""
     if isinstance(error, json.JSONDecodeError):
@@ -175,7 +185,7 @@ def _reached(error: Exception, text: str) -> int:
 
 
 def _is_early(error: Exception, text: str) -> bool:
-    """Whether a value is no JSON because the text ends within it."""
+    """Tell a value that is no JSON because the text ends within it."""
     return _reached(error, text) == len(text) or not text.endswith(_BRACKETS)
 
 
