@@ -81,7 +81,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "run": ("harness/run/*",),
     "public": ("__init__", "results/__init__"),
     "practice": ("practice/*",),
-    "selftest": ("selftest/*",),
+    "proofs": ("proofs/*",),
     "profiling": ("profiling/*",),
     "render": ("render/*", "render/report/*"),
     "testing": ("testing", "target_check", "fleet_check", "pytest_plugin"),
@@ -312,7 +312,7 @@ def outside(tree: ast.Module) -> Iterator[str]:
 
 
 def test_render_does_not_import_the_harness(arrows: dict[str, list[str]]) -> None:
-    below = ("processes", "isolation", "roles", "ranks", "run", "selftest")
+    below = ("processes", "isolation", "roles", "ranks", "run")
     wrong = [
         f"{module} imports {target}"
         for module, targets in arrows.items()

@@ -13,14 +13,14 @@ from aiperf_core.candidate_format import AIPERF
 from aiperf_core.described import TargetRef
 from aiperf_core.formats.candidate import check_candidate
 from aiperf_core.loading import load_benchmark
-from aiperf_core.selftest import recording
-from aiperf_core.selftest.support import Kind, name_of, support
-from aiperf_core.selftest.trials import file_of
+from aiperf_core.proofs import recording
+from aiperf_core.proofs.support import Kind, name_of, support
 from aiperf_core.validity.assess import built_in
 from aiperf_core.validity.cases import Recorded
 from aiperf_core.validity.issues import Issue
 from aiperf_core.validity.registry import issues
 from aiperf_redteam import catalogue
+from aiperf_redteam.selftest.trials import file_of
 
 CASES, RECORDED = catalogue.cases(), catalogue.recorded()
 MODULES = sorted({one.module for one in CASES})

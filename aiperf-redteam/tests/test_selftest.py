@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from aiperf_core.selftest.outcomes import WRONG, Outcome
+from aiperf_core.proofs.outcomes import Outcome
 from aiperf_core.validity.registry import categories, issues
+from aiperf_redteam.selftest.outcomes import WRONG
 
 pytestmark = pytest.mark.proof
 

@@ -45,7 +45,6 @@ _COMMANDS = {
         "expectations": "Check for regressions against stored results.",
         "recheck": "Recompute a run's verdicts from its samples.",
         "validity": "List validity issues and the checks that guard against them.",
-        "selftest": "Attack the harness, and show which attacks it detects.",
     },
     "This installation": {
         "doctor": "Show what this machine can run, and what is missing.",

@@ -79,7 +79,7 @@ def aiperf_checks() -> Iterable[Check]:  # type: ignore[empty-body]
 
 @hookspec
 def aiperf_attacks() -> Iterable[Case]:  # type: ignore[empty-body]
-    """Contribute attacks on guards, and honest look-alikes, for `aiperf selftest`.
+    """Contribute attacks on guards, and honest look-alikes, for `aiperf selftest` of the package `aiperf-redteam`.
 
     Called once, when plugins are loaded. Forbidden: importing the modules of the cases, since a worker's process does
     that, and the same case twice.

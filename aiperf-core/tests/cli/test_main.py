@@ -75,6 +75,11 @@ def test_version_names_the_plugins(site):
     [
         (["lst"], "aiperf: 'lst' is not a command. Did you mean 'list'?\n"),
         (["zzz"], "aiperf: 'zzz' is not a command. All commands: aiperf --help\n"),
+        (
+            ["selftest", "--category", "timing"],
+            "aiperf: 'selftest' is not installed. It comes with the package aiperf-redteam. Install it, in a clone of aiperf: "
+            "pip install -e ./aiperf-redteam\n",
+        ),
         (["--nothing"], f"aiperf: {NO_OPTION}. See: aiperf --help\n"),
         (["list", "--nothing"], f"aiperf: {NO_OPTION}. See: aiperf list --help\n"),
         (

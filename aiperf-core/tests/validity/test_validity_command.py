@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import Installed, load_plugins
-from aiperf_core.selftest.support import Kind, support
+from aiperf_core.proofs.support import Kind, support
 from aiperf_core.validity.cases import Case
 from aiperf_core.validity.registry import categories, issue, issues
 

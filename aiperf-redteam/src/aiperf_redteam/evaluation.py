@@ -29,7 +29,7 @@ def stepwise(x, steps):
 class RewritesJudge:
     def prepare(self):
         from aiperf_core.harness.roles import judge
-        from aiperf_core.selftest import one_process
+        from aiperf_redteam.selftest import one_process
 
         one_process.OneProcess.compared = lambda *_: None
         judge.Judge.do_compare = lambda *_, **__: {"worst": 0.0, "error": None, "quality": None}

@@ -13,6 +13,8 @@ from aiperf_core.cli.result_file import result_file_option, write_result
 from aiperf_core.plugins import Plugins
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from aiperf_core.cli.screen import Screen
 
 
@@ -55,14 +57,12 @@ def ceilings(plugins: Plugins, device: str | None, refresh: bool, as_json: bool,
 
 def _progress(err: "Screen", stack: ExitStack) -> Callable[[str], None]:
     """A function that shows what is measured now: in a terminal one line that changes, elsewhere one message."""
-    from rich.live import Live
     from rich.text import Text
 
     @cache
-    def line() -> Live | None:
+    def line() -> "Live | None":
         if err.terminal:
-            # No automatic refresh: its thread would take processor time from the measurement.
-            return stack.enter_context(Live(console=err.console, auto_refresh=False, transient=True))
+            return stack.enter_context(err.live())
         err.print_line(Text("measuring the peak rates of this machine ..."))
         return None
 

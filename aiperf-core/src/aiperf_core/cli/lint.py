@@ -132,7 +132,7 @@ def _lint_target(planner: "Planner", selection: "Selection", device: str) -> Lin
     (plan,) = plans
     listed = {"goal": selection.target.goal, "devices": list(selection.target.devices)}
     try:
-        outcomes = _ask(planner, plan, "lint", listed=listed)
+        outcomes = ask(planner, plan, "lint", listed=listed)
     except ChildError as error:
         return Linted(name, device, plan.size, plan.params, failed=f"{name!r} could not be linted: {error}")
     outcomes += [asdict(one) for one in _stored(selection, plan, device)]
@@ -172,7 +172,7 @@ def _try(planner: "Planner", plan: "Plan", implementation: "DescribedImplementat
     sizes = {"smoke": plan.described.presets["smoke"], plan.size: plan.params}
     for size, params in sizes.items():
         try:
-            wrong = _ask(planner, plan, "try", params=params, implementation=implementation.name)
+            wrong = ask(planner, plan, "try", params=params, implementation=implementation.name)
         except ChildError as error:
             if error.kind == "skip":
                 return _outcome(test, "not applicable", str(error))
@@ -185,8 +185,8 @@ def _try(planner: "Planner", plan: "Plan", implementation: "DescribedImplementat
     return _outcome(test, "ok")
 
 
-def _ask(planner: "Planner", plan: "Plan", do: str, **arguments: Any) -> Any:
-    """Ask a fresh process. Raises `ChildError`."""
+def ask(planner: "Planner", plan: "Plan", do: str, **arguments: Any) -> Any:
+    """Ask a fresh process of the linter about a target. Raises `ChildError`."""
     target = plan.selection.target
     child = planner.spawn("linter", f"{do}-{target.name}-{plan.device}")
     try:

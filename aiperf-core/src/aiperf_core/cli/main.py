@@ -16,7 +16,7 @@ from aiperf_core.commands import SECTIONS
 from aiperf_core.errors import AiperfError, ExitCode, UsageError
 from aiperf_core.names import path_words, words
 from aiperf_core.plugins import Plugins, load_plugins
-from aiperf_core.targets import nearest
+from aiperf_core.targets import from_a_clone, nearest
 from aiperf_core.version import __version__
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # The exit code of a program that Ctrl-C ended: 128 + SIGINT.
 INTERRUPTED = 130
+# Commands that the core names in its texts, and the packages `aiperf-...` that they come with.
+_OF_PACKAGES = {"selftest": "redteam"}
 # What is wrong with a path itself, wherever a command meets it first.
 _OF_A_PATH = {errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EROFS}
 
@@ -94,8 +96,13 @@ class Shell(click.Group):
         """Find the subcommand, or suggest a similar name."""
         name = args[0]
         if name not in self.plugins.commands and not name.startswith("-") and not ctx.resilient_parsing:
-            hint = nearest(name, self.plugins.commands) or " All commands: aiperf --help"
             skipped = " Plugins were skipped: aiperf plugins" if self.plugins.set_aside else ""
+            if group := _OF_PACKAGES.get(name):
+                raise UsageError(
+                    f"{name!r} is not installed. It comes with the package aiperf-{group}. Install it, "
+                    f"{from_a_clone(group)}{skipped}"
+                )
+            hint = nearest(name, self.plugins.commands) or " All commands: aiperf --help"
             raise UsageError(f"{name!r} is not a command.{hint}{skipped}")
         return super().resolve_command(ctx, args)
 

@@ -87,15 +87,7 @@ class RunView:
         if self._quiet:
             return
         if self._err.terminal:
-            # Not redirected: rich would send standard output to standard error.
-            self._live = Live(
-                console=self._err.console,
-                auto_refresh=False,
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self._live.start()
+            self._live = self._err.live()
             self._draw()
         else:
             # Shows where a run in CI hangs.

@@ -5,6 +5,7 @@ import sys
 from typing import TextIO
 
 from rich.console import Console, RenderableType
+from rich.live import Live
 from rich.text import Text
 
 from aiperf_core.cli.color import has_color
@@ -58,6 +59,16 @@ class Screen:
     def print_line(self, line: Text) -> None:
         """Print a line for an event: on one line in a log, wrapped between words in a terminal."""
         self.console.print(line, soft_wrap=not self.terminal)
+
+    def live(self) -> Live:
+        """Start a line that changes on `update(..., refresh=True)` alone, and is cleared on `stop()`."""
+        # A thread that redraws would take processor time from what is measured.
+        # Not redirected: rich would send standard output to standard error.
+        line = Live(
+            console=self.console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+        )
+        line.start()
+        return line
 
     def write(self, text: str) -> None:
         """Write text unchanged, for other programs. Characters that the stream cannot encode become escapes."""

@@ -9,9 +9,9 @@ from aiperf_core.cli.color import color_option
 from aiperf_core.cli.tables import print_table, print_tables, print_text
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
-from aiperf_core.selftest import outcomes
-from aiperf_core.selftest.outcomes import PROVEN, Kept, Outcome
-from aiperf_core.selftest.support import Kind, Support, support
+from aiperf_core.proofs import outcomes
+from aiperf_core.proofs.outcomes import PROVEN, Kept, Outcome
+from aiperf_core.proofs.support import Kind, Support, support
 from aiperf_core.validity.issues import POLICIES, Incident, Issue, UnknownIssueError
 from aiperf_core.validity.registry import categories, guards
 
@@ -168,7 +168,7 @@ def _reasons(issue: Issue) -> list[tuple[str, str]]:
 
 
 def _recording(file: str) -> str:
-    from aiperf_core.selftest.recording import read
+    from aiperf_core.proofs.recording import read
 
     return f"{read(file)}{' (honest look-alike)' if file.endswith('.honest.json') else ''}"
 

@@ -9,10 +9,10 @@ from aiperf_analysis.selection import Entry
 from aiperf_analysis.sizes import told_apart
 from aiperf_core import units
 from aiperf_core.plugins import Plugins
+from aiperf_core.proofs import outcomes
+from aiperf_core.proofs.support import support
 from aiperf_core.report.result import Column, Origin, Record, Result, Table
 from aiperf_core.results.models import DISBELIEVED
-from aiperf_core.selftest import outcomes
-from aiperf_core.selftest.support import support
 from aiperf_core.validity.issues import POLICIES
 
 

@@ -36,7 +36,7 @@ PRELOAD = ("torch", "numpy", "psutil")
 WHEN_IDLE = ("judge", "worker")
 FOR_GPUS = ("cuda.bindings.driver", "cuda.bindings.runtime")
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg")
-# A plugin's executor may spawn a module of its own, by its name.
+# A plugin may spawn a module of its own, by its name.
 ROLES = {
     "describer": "aiperf_core.harness.roles.describer",
     "judge": "aiperf_core.harness.roles.judge",
@@ -45,7 +45,6 @@ ROLES = {
     "prober": "aiperf_core.harness.roles.prober",
     "linter": "aiperf_core.harness.roles.linter",
     "observer": "aiperf_core.harness.roles.observer",
-    "one_process": "aiperf_core.selftest.one_process",
 }
 # Imported with a role's module at its first spawn, since each of its processes would import them: benchmarks with
 # kernels need 0.1 s for that, a linter half a second to count operations (torch's formulas import triton).

@@ -1,6 +1,6 @@
 import pytest
 
-from aiperf_core.selftest.other_work import OtherWork
+from aiperf_redteam.selftest.other_work import OtherWork
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from aiperf_core.selftest import other_work
-from aiperf_core.selftest.other_work import OtherWork
+from aiperf_redteam.selftest import other_work
+from aiperf_redteam.selftest.other_work import OtherWork
 
 share = OtherWork.share  # before the fixture of this folder replaces it
 BURN = "import time\nwhile time.process_time() < 0.4: pass\n"

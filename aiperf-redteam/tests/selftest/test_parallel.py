@@ -5,6 +5,7 @@ import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -14,32 +15,39 @@ from aiperf_core.errors import AiperfError
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Verdict
-from aiperf_core.selftest.lanes import Lanes, Turns, groups_of
-from aiperf_core.selftest.runs import RunKey
-from aiperf_core.selftest.sharing import BESIDE, OF_TIMES, Job, Sharing
-from aiperf_core.selftest.trials import Trials
 from aiperf_core.validity.cases import Case
 from aiperf_core.validity.issues import Issue
 from aiperf_core.validity.registry import issues
+from aiperf_redteam.selftest.parallel import Lanes, Turns, groups_of
+from aiperf_redteam.selftest.runs import BESIDE, OF_TIMES, Job, RunKey, Sharing
+from aiperf_redteam.selftest.trials import Trials
 
 TARGETS = Path(__file__).parent / "targets"
 
 
-def issue(name: str, guard: str, **other: object) -> Issue:
-    return Issue(id=name, title="x", happens="x", guard=guard, protection="x", **other)  # type: ignore[arg-type]
+GUARDS = {
+    "play.zeros": "judged_output",
+    "play.kept": "fresh_values",
+    "play.late": "ranks",
+    "play.linted": "task_lint",
+    "play.own": "own_process",
+    "play.spread": "judged_output",
+}
+ISSUES = {
+    name: Issue(
+        id=name,
+        title="x",
+        happens="x",
+        guard=guard,
+        protection="x",
+        needs=("gpus>=98",) if name == "play.spread" else (),
+    )
+    for name, guard in GUARDS.items()
+}
 
 
-def case(name: str, implementation: str, **other: object) -> Case:
-    return Case(**{"issue": name, "module": "guarded", "implementation": implementation, **other})  # type: ignore[arg-type]
-
-
-ZEROS, KEPT, LATE = (
-    issue("play.zeros", "judged_output"),
-    issue("play.kept", "fresh_values"),
-    issue("play.late", "ranks"),
-)
-LINTED, OWN = issue("play.linted", "task_lint"), issue("play.own", "own_process")
-EVERY = (ZEROS, KEPT, LATE, LINTED, OWN)
+def case(name: str, implementation: str, **other: Any) -> Case:
+    return Case(**{"issue": name, "module": "guarded", "implementation": implementation, **other})
 
 
 @pytest.mark.parametrize(
@@ -57,16 +65,15 @@ def test_each_lane_has_processors_of_its_own(processors, groups):
 
 
 def jobs(*cases: Case, device: str | None = None, gpus: int = 1) -> list[Job]:
-    sharing = Sharing({one.id: one.guard for one in EVERY})
+    sharing = Sharing(GUARDS)
     for one in cases:
         sharing.add(one)
-    tried = [(one, [given for given in cases if given.issue == one.id]) for one in EVERY]
     planner = SimpleNamespace(hardware=Hardware(gpus=gpus))
-    return sharing.jobs(tried, Trials(planner, Path(), device, Silent()))  # type: ignore[arg-type]
+    return sharing.jobs(cases, Trials(planner, Path(), device, ISSUES, Silent()).lacking)  # type: ignore[arg-type]
 
 
-def key(*names: str, off: frozenset[str] = frozenset(), device: str = "cpu", **other: object) -> RunKey:
-    return RunKey(module="guarded", device=device, names=frozenset(names), off=off, **other)  # type: ignore[arg-type]
+def key(*names: str, off: frozenset[str] = frozenset(), device: str = "cpu", **other: Any) -> RunKey:
+    return RunKey(module="guarded", device=device, names=frozenset(names), off=off, **other)
 
 
 def test_the_runs_of_guards_that_no_times_decide_are_made_side_by_side():
@@ -84,7 +91,7 @@ def test_the_runs_of_guards_that_no_times_decide_are_made_side_by_side():
         key("kept", off=BESIDE | {"fresh_values"}),
         # Of the linter there is no run with its guard on, of a harness of one process none with its guard off.
         key("loose", off=BESIDE | {"task_lint"}),
-        key("zeros", "halves", "kept", "loose", "alias", off=BESIDE),
+        key("zeros", "halves", "kept", "alias", off=BESIDE),
         key("alias", one_process=True),
         key("brisk"),
     }
@@ -131,7 +138,7 @@ def lanes(monkeypatch, tmp_path):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs 2 processors")
     monkeypatch.setenv("PYTHONPATH", str(TARGETS), prepend=os.pathsep)
-    return Lanes(logs=tmp_path, device="cpu", severities={})
+    return Lanes(logs=tmp_path, device="cpu", issues=ISSUES)
 
 
 def test_lanes_take_turns_while_calls_are_timed_on_a_gpu(tmp_path):
@@ -164,14 +171,14 @@ def test_lanes_take_turns_while_calls_are_timed_on_a_gpu(tmp_path):
 
 @pytest.mark.proof
 def test_runs_in_two_lanes(lanes):
-    off = BESIDE | {"judged_output"}
+    zeros = case("play.zeros", "zeros")
     given = [
-        Job(case("play.zeros", "zeros"), ZEROS, key("zeros", off=off)),
-        Job(case("play.zeros", "zeros"), ZEROS, key("zeros")),
-        Job(case("play.own", "brisk"), OWN, key("brisk", one_process=True)),
-        Job(case("play.zeros", "shows_processors"), ZEROS, key("shows_processors")),
-        Job(case("play.kept", "shows_processors"), KEPT, evolve(key("shows_processors"), longer=1.1)),
-        Job(case("play.zeros", "zeros"), issue("play.zeros", "judged_output", needs=("gpus>=98",)), key("zeros")),
+        Job(zeros, key("zeros", off=BESIDE | {"judged_output"})),
+        Job(zeros, key("zeros")),
+        Job(case("play.own", "brisk"), key("brisk", one_process=True)),
+        Job(case("play.zeros", "shows_processors"), key("shows_processors")),
+        Job(case("play.kept", "shows_processors"), key("shows_processors", longer=1.1)),
+        Job(case("play.spread", "zeros"), key("zeros")),
     ]
     before = {one.pid for one in psutil.Process().children(recursive=True)}
     for measurement in "123":
@@ -199,5 +206,5 @@ def test_a_lane_that_ends_is_told(lanes, capfd):
     with pytest.raises(
         AiperfError, match=re.escape("a process that makes runs of the selftest side by side has ended")
     ):
-        list(lanes.make([Job(None, ZEROS, key("zeros"))]))  # type: ignore[arg-type]
+        list(lanes.make([Job(None, key("zeros"))]))  # type: ignore[arg-type]
     assert "AttributeError" in capfd.readouterr().err

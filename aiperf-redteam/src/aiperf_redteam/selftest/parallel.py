@@ -25,10 +25,9 @@ from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results.models import Row
-from aiperf_core.selftest.runs import NotTriedError
-from aiperf_core.selftest.sharing import Job
-from aiperf_core.selftest.trials import ProofPlanner, Trials
-from aiperf_core.validity.issues import Severity
+from aiperf_core.validity.issues import Issue
+from aiperf_redteam.selftest.runs import Job, NotTriedError
+from aiperf_redteam.selftest.trials import ProofPlanner, Trials
 
 LEAST, MOST = 2, 4
 # More than LEAST lanes are started only if each has this number of processors.
@@ -48,18 +47,18 @@ def groups_of(processors: Sequence[int]) -> list[list[int]]:
 
 @frozen(kw_only=True)
 class Lanes:
-    """What makes runs side by side.
+    """Processes that make runs side by side.
 
     logs: the folder for what processes print.
     device: of the selftest; None takes every one that is here.
-    severities: of issues, by id.
+    issues: the registry by id.
     preload: modules that the fork servers import.
     processors: those of each lane.
     """
 
     logs: Path
     device: str | None
-    severities: Mapping[str, Severity]
+    issues: Mapping[str, Issue]
     preload: tuple[str, ...] = ()
     processors: Sequence[Sequence[int]] = field(factory=lambda: groups_of([*os.sched_getaffinity(0)]))
 
@@ -72,14 +71,18 @@ class Lanes:
         """
         waiting, busy = list(jobs), dict[Connection, Job]()
         lanes = [self._start(number) for number in range(len(self.processors))]
-        try:
-            meanwhile()
-            for _, connection in lanes[: len(jobs)]:
+
+        def go_on(connection: Connection) -> None:
+            if waiting:
                 busy[connection] = waiting.pop(0)
                 connection.send(busy[connection])
+
+        try:
+            meanwhile()
+            for _, connection in lanes:
+                go_on(connection)
             while busy:
-                ready = wait([*busy])
-                for connection in [one for one in busy if one in ready]:
+                for connection in [one for one in wait([*busy]) if isinstance(one, Connection)]:
                     job = busy.pop(connection)
                     try:
                         rows, seconds = connection.recv()
@@ -88,9 +91,7 @@ class Lanes:
                             "a process that makes runs of the selftest side by side has ended; what it printed stands "
                             "above. Where memory is short, select fewer issues with --category."
                         ) from None
-                    if waiting:
-                        busy[connection] = waiting.pop(0)
-                        connection.send(busy[connection])
+                    go_on(connection)
                     yield job, rows, seconds
         finally:
             for process, _ in lanes:
@@ -104,13 +105,15 @@ class Lanes:
         logs = self.logs / f"lane-{number}"
         logs.mkdir()
         ours, theirs = Pipe()
-        command = [sys.executable, "-P", "-m", "aiperf_core.selftest.lanes", str(theirs.fileno())]
         # Its own session: Ctrl-C in the terminal reaches the selftest alone, which ends its lanes.
         process = subprocess.Popen(
-            command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, start_new_session=True
+            [sys.executable, "-P", "-m", __name__, str(theirs.fileno())],
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
         theirs.close()
-        ours.send((logs, self.device, dict(self.severities), self.preload, list(self.processors[number])))
+        ours.send((logs, self.device, dict(self.issues), self.preload, list(self.processors[number])))
         return process, ours
 
 
@@ -137,7 +140,7 @@ class Turns(Silent):
 
 def serve(connection: Connection) -> None:
     """Make the runs that are asked for, until the other side closes the connection."""
-    logs, device, severities, preload, processors = connection.recv()
+    logs, device, issues, preload, processors = connection.recv()
     os.sched_setaffinity(0, processors)
     checks = tuple(one.record for one in load_plugins().checks)
     with (
@@ -145,7 +148,7 @@ def serve(connection: Connection) -> None:
         ProofPlanner(Options(device=device), logs, server=ForkServer(preload)) as planner,
     ):
         turns = Turns(file)
-        trials = Trials(planner, logs, device, turns, checks, severities)
+        trials = Trials(planner, logs, device, issues, turns, checks)
         while True:
             try:
                 job = connection.recv()
@@ -153,7 +156,7 @@ def serve(connection: Connection) -> None:
                 return
             started, turns.on_gpu = time.monotonic(), job.key.device == CUDA.name
             try:
-                rows = trials.make(job.case, job.issue, job.key)
+                rows = trials.make(job.case, job.key)
             except NotTriedError:
                 rows = None  # the selftest tries it too, and says why it cannot
             finally:

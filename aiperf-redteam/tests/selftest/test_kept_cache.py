@@ -3,7 +3,7 @@
 import pytest
 
 from aiperf_core.measurements import Flush
-from aiperf_core.selftest import kept_cache
+from aiperf_redteam.selftest import kept_cache
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,15 @@ import importlib.util
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from typing import Self
 
 import psutil
-from attrs import asdict, define, evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aiperf_core.candidate_format import AIPERF
+from aiperf_core.cli.lint import ask
 from aiperf_core.devices.host import hypervisor
 from aiperf_core.devices.probe import nvidia
 from aiperf_core.errors import UsageError
@@ -23,22 +23,19 @@ from aiperf_core.harness.run.options import AtEnd, Known, Options
 from aiperf_core.harness.run.planner import Planner
 from aiperf_core.harness.run.setup import CANDIDATE, Plan, Reporter
 from aiperf_core.measurements import Ceilings, Estimate
+from aiperf_core.proofs.outcomes import Outcome
 from aiperf_core.requirements import lacking
 from aiperf_core.results.models import Row, SkippedTarget, Verdict
-from aiperf_core.selftest import kept_cache
-from aiperf_core.selftest.other_work import OtherWork
-from aiperf_core.selftest.outcomes import Outcome
-from aiperf_core.selftest.runs import Made, NotTriedError, Run, RunKey
 from aiperf_core.targets import InstalledTarget, Selection
 from aiperf_core.validity.cases import Case
 from aiperf_core.validity.check import Check
-from aiperf_core.validity.issues import Issue, Severity
+from aiperf_core.validity.issues import Issue
+from aiperf_redteam.selftest import kept_cache
+from aiperf_redteam.selftest.other_work import OtherWork
+from aiperf_redteam.selftest.runs import BUDGET_S, ONE_ROUND, NotTriedError, Run, RunKey
 
-# A tier of the selftest: the standard one with its controls, of one round of fresh processes.
-ONE_ROUND = "one-round"
-# Sampling time of a run of one case by its tier, in seconds: enough for a gain that is worth an attack.
-BUDGET_S = {"quick": 0.1, ONE_ROUND: 0.3, "standard": 0.6}
-LINT_TIMEOUT_S = ONE_PROCESS_TIMEOUT_S = 300.0
+ONE_PROCESS_TIMEOUT_S = 300.0
+ONE_PROCESS = "aiperf_redteam.selftest.one_process"
 # What a linter's problem must be about for a judge to be worthless.
 JUDGING = ("workload.", "reference.", "judge.", "budget.")
 # Of one process, a difference by less may be noise.
@@ -73,68 +70,66 @@ class ProofPlanner(Planner):
 
     light: bool = False
 
-    def __enter__(self) -> Self:
-        return self
-
     def ceilings(self, device: str, again: bool = False, groups: Collection[str] = ()) -> Ceilings | None:
         """What a device reaches, or None."""
         return super().ceilings(device, again, groups) if device == "cuda" or self.light else None
 
     def lint(self, plan: Plan) -> list[str]:
-        """What a linter finds wrong with the judge of a target, at its smallest sizes. Raises `ChildError`."""
-        target, described = plan.selection.target, plan.described
-        child = self.spawn("linter", f"lint-{target.name}-{plan.device}")
-        try:
-            outcomes = child.ask(
-                "lint",
-                timeout=LINT_TIMEOUT_S,
-                target={"name": target.name, "module": target.module},
-                device=asdict(self.options.known.devices[plan.device]),
-                params=described.presets["smoke"],
-                listed={"goal": described.goal, "devices": sorted({one.device for one in described.implementations})},
-            )
-        finally:
-            child.kill()
+        """The problems of a target's judge at its smallest sizes, by the linter. Raises `ChildError`."""
+        described = plan.described
+        listed = {"goal": described.goal, "devices": sorted({one.device for one in described.implementations})}
+        outcomes = ask(self, plan, "lint", params=described.presets["smoke"], listed=listed)
         problems = [one for one in outcomes if one["verdict"] == "problem" and one["test"].startswith(JUDGING)]
         return [f"{one['test']}: {one['found']}" for one in problems]
 
-    def in_one_process(self, plan: Plan, name: str, log: Path) -> tuple[str | None, float, float]:
-        """What a harness of one process says of an implementation: what is wrong with its output, and two medians.
+    def in_one_process(self, plan: Plan, name: str, log: Path) -> tuple[str | None, float]:
+        """An implementation in a harness of one process: the fault of its output, else its speedup.
 
-        They are those of the baseline and of the implementation, in seconds. Raises `ChildError`.
+        Raises `ChildError`.
         """
-        target = plan.selection.target
-        child = self._server.spawn("one_process", name, log)
+        child = self._server.spawn(ONE_PROCESS, name, log)
         try:
             answer = child.ask(
                 "measure",
                 timeout=ONE_PROCESS_TIMEOUT_S,
-                target={"name": target.name, "module": target.module},
+                target={"name": plan.selection.target.name, "module": plan.selection.target.module},
                 device=plan.device,
                 params=plan.params,
                 implementation=name,
             )
         finally:
             child.kill()
-        if answer["wrong"]:
-            return str(answer["wrong"]), 0.0, 0.0
-        return None, float(answer["baseline_s"]), float(answer["variant_s"])
+        return answer["wrong"], answer["speedup"]
+
+
+@frozen
+class Made:
+    """A run that was made: its rows by their names, the baseline's first.
+
+    beside, load: as in `Run`.
+    unclaimed_s: how long it took, until a case has used it.
+    """
+
+    rows: dict[str, Row]
+    beside: bool = False
+    unclaimed_s: float = 0.0
+    load: float | None = None
 
 
 @define(eq=False)
 class Trials:
     """Runs of cases, in one planner.
 
-    logs: the folder for what processes print. device: the only one to use; None takes every one that is here. checks,
-    severities: of plugins, as in `Known`.
+    logs: the folder for what processes print. device: the only one to use; None takes every one that is here. issues:
+    the registry by id, that of plugins included. checks: of plugins.
     """
 
     planner: ProofPlanner
     logs: Path
     device: str | None
+    issues: Mapping[str, Issue]
     reporter: Reporter
     checks: tuple[Check, ...] = ()
-    severities: Mapping[str, Severity] = field(factory=dict)
     _plans: dict[tuple[str, str, str], Plan | NotTriedError] = field(factory=dict, init=False)
     _made: dict[RunKey, Made] = field(factory=dict, init=False)
     _claimed_s: float = field(default=0.0, init=False)
@@ -142,27 +137,30 @@ class Trials:
 
     # --- before a run
 
-    def plan(self, case: Case, issue: Issue) -> Plan:
+    def plan(self, case: Case) -> Plan:
         """The run of a case's implementation beside the baseline. Raises `NotTriedError` where there can be none."""
-        if lack := self.lacking(issue, case):
+        if lack := self.lacking(case):
             raise NotTriedError(Outcome.NOT_OBSERVABLE, lack)
-        key = case.module, case.device, case.implementation if case.candidate else ""
-        if key not in self._plans:
-            self._plans[key] = self._planned(case)
-        plan = self._plans[key]
-        if isinstance(plan, NotTriedError):
-            raise plan
-        if case.candidate:
-            return plan
+        plan = self._planned(case)
         names = [one.name for one in plan.described.on(case.device) if one.role == "variant"]
-        if case.implementation not in names:
+        if not case.candidate and case.implementation not in names:
             there = f"it has {', '.join(names)}" if names else "it has none"
             raise NotTriedError(
                 Outcome.ERROR, f"{case.module} has no variant {case.implementation!r} for {case.device}; {there}"
             )
         return plan
 
-    def _planned(self, case: Case) -> Plan | NotTriedError:
+    def _planned(self, case: Case) -> Plan:
+        """The plan of a case's module, which is described once."""
+        key = case.module, case.device, case.implementation if case.candidate else ""
+        if key not in self._plans:
+            self._plans[key] = self._plan_anew(case)
+        plan = self._plans[key]
+        if isinstance(plan, NotTriedError):
+            raise plan
+        return plan
+
+    def _plan_anew(self, case: Case) -> Plan | NotTriedError:
         target = InstalledTarget(f"redteam.{case.module.rpartition('.')[2]}", case.module, devices=(case.device,))
         try:
             self.planner.options = self._options(case, tier="quick", budget_s=0.0, off=frozenset())
@@ -181,12 +179,13 @@ class Trials:
             at_end=AtEnd(energy=False),
             off=off,
             candidate=source,
-            known=Known(checks=self.checks, severities=self.severities),
+            known=Known(checks=self.checks, severities={one.id: one.severity for one in self.issues.values()}),
         )
 
-    def lacking(self, issue: Issue, case: Case) -> str:
-        """What this machine lacks for a case; empty where it has all."""
-        needs = dict.fromkeys((*(("cuda",) if case.device == "cuda" else ()), *issue.needs, *case.needs))
+    def lacking(self, case: Case) -> str:
+        """The parts that this machine lacks for a case; empty where it has all."""
+        of_device = ("cuda",) if case.device == "cuda" else ()
+        needs = dict.fromkeys((*of_device, *self.issues[case.issue].needs, *case.needs))
         left_out = self.device not in (None, case.device) or (self.device == "cpu" and "cuda" in needs)
         if left_out:
             return f"left out by --device {self.device}"
@@ -217,44 +216,14 @@ class Trials:
 
     # --- with runs
 
-    def key(
-        self,
-        case: Case,
-        tier: str,
-        off: frozenset[str],
-        *,
-        beside: Iterable[Case] = (),
-        light: bool = False,
-        longer: float = 1.0,
-    ) -> RunKey:
-        """The run of a case, and of those others whose run it is too."""
-        apart = case.alone or case.candidate
-        names = {one.implementation for one in beside if not (apart or one.alone or one.candidate)}
-        return RunKey(
-            module=case.module,
-            device=case.device,
-            names=frozenset({case.implementation, *names}),
-            candidate=case.candidate,
-            tier=tier,
-            off=off,
-            light=light,
-            longer=longer,
-        )
-
-    @staticmethod
-    def key_of_one_process(case: Case) -> RunKey:
-        """The run of a case in a harness of one process."""
-        names = frozenset({case.implementation})
-        return RunKey(module=case.module, device=case.device, names=names, one_process=True)
-
-    def run(self, case: Case, plan: Plan, key: RunKey, *, fresh: bool = False) -> Run:
-        """What a run says of a case. Raises `NotTriedError`.
+    def run(self, case: Case, key: RunKey, *, fresh: bool = False) -> Run:
+        """The answer of a run to a case. Raises `NotTriedError`.
 
         A run that was made before says the same again, unless it is to be `fresh`.
         """
         if fresh or key not in self._made:
             others = OtherWork()
-            rows = self._rows(case, plan, key)
+            rows = self._rows(case, key)
             self._made[key] = Made(rows, load=others.share())
         made = self._made[key]
         self._claimed_s += made.unclaimed_s
@@ -267,16 +236,17 @@ class Trials:
                 raise NotTriedError(Outcome.NOT_OBSERVABLE, row.reason or "skipped")
         unmeasured = run.baseline.verdict is not Verdict.MEASURED and not run.tells_of(case.issue)
         if run.beside and (unmeasured or RAN_OUT_OF_MEMORY in (run.row.reason or "")):
-            return self.run(case, plan, key, fresh=True)  # by itself
+            return self.run(case, key, fresh=True)  # by itself
         if unmeasured:
             said = [run.disturbed, f"the baseline was {run.baseline.verdict}", run.baseline.reason]
             outcome = Outcome.UNDECIDED if run.disturbed else Outcome.ERROR
             raise NotTriedError(outcome, ": ".join(filter(None, said)))
         return run
 
-    def make(self, case: Case, issue: Issue, key: RunKey) -> dict[str, Row]:
+    def make(self, case: Case, key: RunKey) -> dict[str, Row]:
         """The rows of a run by their names, the baseline's first. Raises `NotTriedError`."""
-        return self._rows(case, self.plan(case, issue), key)
+        self.plan(case)
+        return self._rows(case, key)
 
     def keep(self, key: RunKey, rows: dict[str, Row], seconds: float) -> None:
         """Keep a run that was made beside another one."""
@@ -287,7 +257,8 @@ class Trials:
         claimed, self._claimed_s = self._claimed_s, 0.0
         return claimed
 
-    def _rows(self, case: Case, plan: Plan, key: RunKey) -> dict[str, Row]:
+    def _rows(self, case: Case, key: RunKey) -> dict[str, Row]:
+        plan = self._planned(case)
         if key.one_process:
             return self._rows_of_one_process(case, plan)
         folder = self._folder()
@@ -311,16 +282,13 @@ class Trials:
         row = Row(case.implementation, "variant", case.device, Verdict.FAILED)
         try:
             with no_process_left():
-                wrong, baseline_s, variant_s = self.planner.in_one_process(plan, case.implementation, log)
+                wrong, speedup = self.planner.in_one_process(plan, case.implementation, log)
         except ChildError as error:
             row = evolve(row, reason=str(error))
         else:
-            if wrong:
-                row = evolve(row, verdict=Verdict.INVALID, reason=wrong)
-            else:
-                ratio = baseline_s / variant_s
-                verdict = Verdict.FASTER if ratio > WORTH else Verdict.SLOWER if ratio < 1 / WORTH else Verdict.SAME
-                row = evolve(row, verdict=verdict, speedup=Estimate(ratio, ratio, ratio))
+            verdict = Verdict.FASTER if speedup > WORTH else Verdict.SLOWER if speedup < 1 / WORTH else Verdict.SAME
+            measured = {"verdict": verdict, "speedup": Estimate(speedup, speedup, speedup)}
+            row = evolve(row, **({"verdict": Verdict.INVALID, "reason": wrong} if wrong else measured))
         return {baseline.name: baseline, row.name: row}
 
     def _folder(self) -> Path:
