@@ -12,9 +12,9 @@ from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
 
 ROOT = Path(__file__).parents[2]
+REDTEAM = ROOT / "aiperf-redteam" / "src" / "aiperf_redteam"
 SOURCES = [ROOT / name / "src" for name in ("aiperf-core", "aiperf-analysis", "aiperf-calc", "aiperf-traces")]
-# An attack says what it does; the command beside it is for all.
-SOURCES += [ROOT / "aiperf-redteam" / "src" / "aiperf_redteam" / name for name in ("cli", "selftest")]
+SOURCES += [REDTEAM / "cli", REDTEAM / "selftest"]
 
 # A regular expression for each phrase, and what to write instead.
 BANNED = {

@@ -473,6 +473,14 @@ def test_an_end_that_says_nothing_in_a_crowd_is_no_proof():
     assert outcomes(planner, *crowd()[:2]) == [MISSED] * 2
 
 
+def test_only_runs_of_the_first_tier_are_shared():
+    """That of a guard that compares rounds is the standard one, which is the second of others."""
+    planner = Scripted(script(FASTER, FASTER), alone=(None, 3.0))
+    own = case("play.own", implementation="jump", tier="standard")
+    assert outcomes(planner, case(), own, issues=(CHEAT, issue("play.own", "own_process"))) == [MISSED] * 2
+    assert planner.names == [["move"]] * 4 + [["jump"]]
+
+
 def test_look_alikes_share_a_run_and_one_that_is_struck_gets_its_own():
     planner = Scripted(lambda options, name, crowd: FOULED if name == "jump" and crowd > 1 else SAME)
     assert outcomes(planner, *crowd(honest=True)) == [CLEARED] * 3

@@ -83,19 +83,19 @@ def state(plugins: "Plugins") -> dict[str, str]:
 
     gpus = nvidia()
     contributors = sorted(
-        f"{one.distribution} {one.version}"
-        for one in plugins.loaded
-        if one.contributes["issues"] or one.contributes["attacks"] or one.contributes["recordings"]
+        f"{plugin.distribution} {plugin.version}"
+        for plugin in plugins.loaded
+        if plugin.contributes["issues"] or plugin.contributes["attacks"] or plugin.contributes["recordings"]
     )
     return {
         "format": str(FORMAT),
         "machine": platform.node(),
         "processor": processor(),
-        "gpus": ", ".join(sorted(one.name for one in gpus.gpus)),
+        "gpus": ", ".join(sorted(gpu.name for gpu in gpus.gpus)),
         "driver": gpus.driver,
         "torch": installed_version("torch"),
         "plugins": ", ".join(contributors),
-        **package_hashes(one.record.module for one in plugins.attacks),
+        **package_hashes(attack.record.module for attack in plugins.attacks),
     }
 
 
@@ -114,7 +114,7 @@ def read(state: Mapping[str, str]) -> dict[str, Kept]:
 
 def write(state: Mapping[str, str], kept: Mapping[str, Kept]) -> None:
     """Keep outcomes by issue, in place of all others of this state; none in a folder that cannot be written to."""
-    document = {"state": dict(state), "issues": {issue: attrs.asdict(one) for issue, one in kept.items()}}
+    document = {"state": dict(state), "issues": {issue: attrs.asdict(outcome) for issue, outcome in kept.items()}}
     try:
         _file(state).parent.mkdir(parents=True, exist_ok=True)
         atomic.write(_file(state), json.dumps(document, indent=1).encode())

@@ -47,9 +47,9 @@ class Recording:
 def look_at(recording: Recording, guard: str, checks: Iterable[Check]) -> Assessment:
     """What the checks of a guard say of a recording."""
     if guard != CONDITIONS:
-        return assess(recording.evidence, [one for one in checks if one.guard == guard])
-    found = findings(*recording.conditions) if recording.conditions else []
-    return Assessment(seen=[Seen(one.issue, one.message, one.evidence) for one in found])
+        return assess(recording.evidence, [check for check in checks if check.guard == guard])
+    shown = findings(*recording.conditions) if recording.conditions else []
+    return Assessment(seen=[Seen(finding.issue, finding.message, finding.evidence) for finding in shown])
 
 
 @cache

@@ -36,22 +36,23 @@ class Support:
 
 def support(issue: Issue, cases: Iterable[Case], recorded: Iterable[Recorded]) -> Support:
     """Return the proof behind an issue. An issue whose proof is owed stays owed, whatever was written for it."""
-    of_it = [one for one in cases if one.issue == issue.id]
-    attacks = _named(one for one in of_it if not one.honest)
-    kept = [one for one in recorded if one.issue == issue.id]
+    of_it = [case for case in cases if case.issue == issue.id]
+    attacks = _named(case for case in of_it if not case.honest)
+    kept = [evidence for evidence in recorded if evidence.issue == issue.id]
     if issue.owed:
         kind = Kind.OWED
     elif attacks:
         kind = Kind.ATTACKED
-    elif any(not one.honest for one in kept):
+    elif any(not evidence.honest for evidence in kept):
         kind = Kind.RECORDED
     else:
         kind = Kind.EXCLUDED if issue.excluded else Kind.NONE
-    return Support(kind, attacks, _named(one for one in of_it if one.honest), tuple(one.file for one in kept))
+    look_alikes = _named(case for case in of_it if case.honest)
+    return Support(kind, attacks, look_alikes, tuple(evidence.file for evidence in kept))
 
 
 def _named(cases: Iterable[Case]) -> tuple[str, ...]:
     devices: dict[str, list[str]] = {}
-    for one in cases:
-        devices.setdefault(name_of(one), []).append(one.device)
-    return tuple(f"{name} ({', '.join(sorted(found))})" for name, found in devices.items())
+    for case in cases:
+        devices.setdefault(name_of(case), []).append(case.device)
+    return tuple(f"{name} ({', '.join(sorted(kinds))})" for name, kinds in devices.items())

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -83,7 +83,7 @@ def selftest(
       aiperf selftest --issue timing.unsynced_streams --verbose
     """
     warn_of_skipped(plugins)
-    issues = {name: one.record for name, one in plugins.issues.items()}
+    issues = _issues(plugins)
     chosen = _chosen(issues, categories, ids)
     with TemporaryDirectory(prefix="aiperf-", ignore_cleanup_errors=True) as scratch:
         if record is not None:
@@ -92,16 +92,16 @@ def selftest(
         started, results = time.monotonic(), list[Proven]()
         with closing(_Progress(err, quiet)) as progress:
             try:
-                for one in _prove(plugins, chosen, device, Path(scratch), progress):
-                    results.append(one)
-                    last = next(issue.id for issue in reversed(chosen) if issue.category == one.category)
-                    if not as_json and one.issue == last:
+                for proven in _prove(plugins, chosen, device, Path(scratch), progress):
+                    results.append(proven)
+                    last = next(issue.id for issue in reversed(chosen) if issue.category == proven.category)
+                    if not as_json and proven.issue == last:
                         progress.close()
-                        _print_category([other for other in results if other.category == one.category])
+                        _print_category([other for other in results if other.category == proven.category])
             finally:
                 keep(state(plugins), results)
     if len(chosen) == len(issues):
-        results.extend(unknown_issues(issues, [one.record for one in plugins.attacks]))
+        results.extend(unknown_issues(issues, [case.record for case in plugins.attacks]))
     seconds = time.monotonic() - started
     if as_json:
         out.write(jsontext.dumps(_document(results, device, seconds)))
@@ -112,23 +112,29 @@ def selftest(
     return _exit_code(results)
 
 
+def _issues(plugins: Plugins) -> dict[str, Issue]:
+    """The registry by id, that of plugins included."""
+    return {name: issue.record for name, issue in plugins.issues.items()}
+
+
 def _chosen(issues: Mapping[str, Issue], categories: Sequence[str], ids: Sequence[str]) -> list[Issue]:
     """The issues that were asked for, category by category; all where none was. Raises `UnknownIssueError`."""
-    known = {"category": {one.category for one in issues.values()}, "issue": {*issues}}
+    known = {"category": {issue.category for issue in issues.values()}, "issue": {*issues}}
     for name, kind in [*((name, "category") for name in categories), *((name, "issue") for name in ids)]:
         if name not in known[kind]:
             raise UnknownIssueError(name, [*issues.values()])
-    chosen = [one for one in issues.values() if not (categories or ids) or one.category in categories or one.id in ids]
-    order = list(dict.fromkeys([*registry.categories(), *(one.category for one in chosen)]))
-    return sorted(chosen, key=lambda one: order.index(one.category))
+    asked = {*categories, *ids}
+    chosen = [issue for issue in issues.values() if not asked or asked & {issue.category, issue.id}]
+    order = list(dict.fromkeys([*registry.categories(), *(issue.category for issue in chosen)]))
+    return sorted(chosen, key=lambda issue: order.index(issue.category))
 
 
 def _prove(
     plugins: Plugins, chosen: Sequence[Issue], device: str | None, scratch: Path, progress: "_Progress"
-) -> Iterable[Proven]:
-    issues = {name: one.record for name, one in plugins.issues.items()}
+) -> Iterator[Proven]:
+    issues = _issues(plugins)
     # Cases that compile would import it in each of their processes.
-    compiling = any("compiler" in one.needs and "cuda" not in one.needs for one in chosen)
+    compiling = any("compiler" in issue.needs and "cuda" not in issue.needs for issue in chosen)
     preload = ("torch._dynamo",) if compiling else ()
     lanes = Lanes(logs=scratch, device=device, issues=issues, preload=preload)
     # On a processor the lanes try the cases that compile.
@@ -139,22 +145,22 @@ def _prove(
                 "The device 'cuda' was requested, but this machine has none. Leave out --device to try what "
                 "can be tried on the CPU; see what is missing with: aiperf doctor"
             )
-        checks = tuple(one.record for one in plugins.checks)
+        checks = tuple(check.record for check in plugins.checks)
         ahead = lanes if lanes.processors else None
         prover = Prover(planner, scratch, issues, device, progress, of_plugins=checks, lanes=ahead)
-        recordings = [one.record for one in plugins.recordings]
-        yield from prover.prove(chosen, [one.record for one in plugins.attacks], recordings)
+        yield from prover.prove(
+            chosen, [case.record for case in plugins.attacks], [evidence.record for evidence in plugins.recordings]
+        )
 
 
 def _record(plugins: Plugins, chosen: Sequence[Issue], device: str | None, scratch: Path, folder: Path) -> ExitCode:
     """Record evidence, and print what became of each issue. Fails where nothing was recorded."""
-    issues = {name: one.record for name, one in plugins.issues.items()}
-    recorded = [one.record for one in plugins.recordings]
     count = 0
     with trials.ProofPlanner(Options(device=device), scratch) as planner:
-        tried = trials.Trials(planner, scratch, device, issues, Silent())
-        recorder = Recorder(tried, folder, {one.id: one for one in chosen}, header(command_line(sys.argv)), recorded)
-        for written in recorder.record([one.record for one in plugins.attacks]):
+        tried = trials.Trials(planner, scratch, device, _issues(plugins), Silent())
+        wanted, known = {issue.id: issue for issue in chosen}, [evidence.record for evidence in plugins.recordings]
+        recorder = Recorder(tried, folder, wanted, header(command_line(sys.argv)), known)
+        for written in recorder.record([case.record for case in plugins.attacks]):
             count += written.file is not None
             click.echo(f"{written.issue}: {written.file or f'not recorded: {words(written.reason)}'}")
     click.echo(f"{count} recording{'' if count == 1 else 's'} written to {folder}")
@@ -163,7 +169,7 @@ def _record(plugins: Plugins, chosen: Sequence[Issue], device: str | None, scrat
 
 def _exit_code(results: Iterable[Proven]) -> ExitCode:
     """The code of wrong cases comes before that of cases that could not be tried, and that before undecided cases."""
-    outcomes = {proof.outcome for one in results for proof in one.proofs}
+    outcomes = {proof.outcome for proven in results for proof in proven.proofs}
     if outcomes & {*WRONG}:
         return ExitCode.INVALID
     if Outcome.ERROR in outcomes:
@@ -181,53 +187,54 @@ def _print_category(results: Sequence[Proven]) -> None:
     category = results[0].category
     about = f": {registry.categories()[category]}" if category in registry.categories() else ""
     click.echo(f"{category} ({len(results)}){about}")
-    rows = [
-        (one.issue, one.guard, _cell(one.attacks), _cell(one.look_alikes), f"{one.seconds:.1f}", _note(one))
-        for one in results
-    ]
+    rows = []
+    for proven in results:
+        ends = _cell(proven.attacks), _cell(proven.look_alikes)
+        rows.append((proven.issue, proven.guard, *ends, f"{proven.seconds:.1f}", _note(proven)))
     print_table(("issue", "guard", "attack", "honest look-alike", "seconds", "note"), rows)
     click.echo()
 
 
 def _cell(proofs: Sequence[Proof]) -> str:
     """The outcomes of attacks or honest look-alikes; those that could not be observed count only without others."""
-    outcomes = dict.fromkeys(str(one.outcome) for one in proofs)
+    outcomes = dict.fromkeys(str(proof.outcome) for proof in proofs)
     if len(outcomes) > 1:
         outcomes.pop(Outcome.NOT_OBSERVABLE, None)
     return ", ".join(outcomes) or "none"
 
 
-def _note(one: Proven) -> str:
-    if one.outcome in (Outcome.EXCLUDED, Outcome.OWED):
-        return str(one.outcome)
-    if one.outcome is Outcome.NOT_OBSERVABLE:
-        return words(_why_not(one))
-    tiers = {proof.tier for proof in one.attacks}
+def _note(proven: Proven) -> str:
+    if proven.outcome in (Outcome.EXCLUDED, Outcome.OWED):
+        return str(proven.outcome)
+    if proven.outcome is Outcome.NOT_OBSERVABLE:
+        return words(_why_not(proven))
+    tiers = {proof.tier for proof in proven.attacks}
     notes = [text for tier, text in _TIER_NOTES.items() if tier in tiers][:1]
-    cleared = (proof for proof in one.look_alikes if proof.outcome is Outcome.CLEARED)
+    cleared = (proof for proof in proven.look_alikes if proof.outcome is Outcome.CLEARED)
     return "; ".join([*notes, *(f"not flagged {words(proof.reason)}" for proof in cleared if proof.reason)]) or "-"
 
 
-def _why_not(one: Proven) -> str:
-    return next(proof.reason for proof in one.attacks if proof.outcome is Outcome.NOT_OBSERVABLE)
+def _why_not(proven: Proven) -> str:
+    return next(proof.reason for proof in proven.attacks if proof.outcome is Outcome.NOT_OBSERVABLE)
 
 
 def _print_slowest(results: Sequence[Proven]) -> None:
     """The cases that took longest. The time of a shared run counts for the first case that uses it."""
-    cases = sorted(((proof, one) for one in results for proof in one.proofs), key=lambda case: -case[0].seconds)
+    cases = [(proof.seconds, proven.issue, proof.case) for proven in results for proof in proven.proofs]
     click.echo("slowest cases")
-    rows = [(f"{proof.seconds:.1f}", one.issue, proof.case) for proof, one in cases[:SLOWEST]]
+    slowest = sorted(cases, key=lambda case: -case[0])[:SLOWEST]
+    rows = [(f"{seconds:.1f}", issue, case) for seconds, issue, case in slowest]
     print_table(("seconds", "issue", "case"), rows)
     click.echo()
 
 
 def _print_end(results: Sequence[Proven], seconds: float) -> None:
     shown = (*WRONG, Outcome.ERROR, Outcome.UNDECIDED)
-    bad = [(one, proof) for one in results for proof in one.proofs if proof.outcome in shown]
-    for one, proof in bad:
+    bad = [(proven, proof) for proven in results for proof in proven.proofs if proof.outcome in shown]
+    for proven, proof in bad:
         where = f"{proof.case} on {proof.device}" if proof.device else proof.case
         kind = "honest look-alike" if proof.honest else "attack"
-        click.echo(f"{one.issue}: {kind} {where}: {proof.outcome}: {words(proof.reason)}")
+        click.echo(f"{proven.issue}: {kind} {where}: {proof.outcome}: {words(proof.reason)}")
     if bad:
         click.echo()
     click.echo(_summary(results, seconds))
@@ -235,12 +242,13 @@ def _print_end(results: Sequence[Proven], seconds: float) -> None:
 
 def _summary(results: Sequence[Proven], seconds: float) -> str:
     """All counts in a line. Those of issues add up; honest look-alikes are counted one by one."""
-    of = Counter(one.outcome for one in results)
-    flagged = sum(proof.outcome is Outcome.FLAGGED for one in results for proof in one.proofs)
-    lacking = Counter(_why_not(one) for one in results if one.outcome is Outcome.NOT_OBSERVABLE)
+    of = Counter(proven.outcome for proven in results)
+    flagged = sum(proof.outcome is Outcome.FLAGGED for proven in results for proof in proven.proofs)
+    lacking = Counter(_why_not(proven) for proven in results if proven.outcome is Outcome.NOT_OBSERVABLE)
     why = "; ".join(f"{reason}: {count}" for reason, count in lacking.most_common())
+    by_kind = ", ".join(f"{outcome} {of[outcome]}" for outcome in PROVEN)
     parts = [
-        f"{sum(of[one] for one in PROVEN)} proven here ({', '.join(f'{one} {of[one]}' for one in PROVEN)})",
+        f"{sum(of[outcome] for outcome in PROVEN)} proven here ({by_kind})",
         f"{of[Outcome.RECORDED]} on recorded evidence",
         f"{of[Outcome.EXCLUDED]} excluded by construction",
         f"{of[Outcome.OWED]} owed (proof to be recorded on another machine)",
@@ -257,14 +265,15 @@ def _summary(results: Sequence[Proven], seconds: float) -> str:
 
 
 def _document(results: Sequence[Proven], device: str | None, seconds: float) -> dict[str, object]:
-    counts = Counter(one.outcome for one in results)
+    counts = Counter(proven.outcome for proven in results)
     return {
         "summary": _summary(results, seconds),
         "device": device,
         "seconds": round(seconds, 3),
-        "counts": {str(one): counts[one] for one in Outcome if one in counts},
+        "counts": {str(outcome): counts[outcome] for outcome in Outcome if outcome in counts},
         "issues": [
-            {"category": one.category, "outcome": one.outcome, "seconds": one.seconds, **asdict(one)} for one in results
+            {"category": proven.category, "outcome": proven.outcome, "seconds": proven.seconds, **asdict(proven)}
+            for proven in results
         ],
     }
 

@@ -22,12 +22,12 @@ _READ_BYTES, _OTHER_BYTES = 64 << 10, 16 << 20
 
 def lacking() -> str:
     """Why a flush in vain cannot be seen on this machine now, with the measured times; empty where it can."""
-    found = measure()
-    if warm_after_flush(found) is not None:
+    flush = measure()
+    if warm_after_flush(flush) is not None:
         return ""
     return (
-        f"needs a cache that keeps data for {PAUSE_S * 1e3:.0f} ms: a read takes {found.flushed_s * 1e6:.3g} us after "
-        f"such a pause, {found.hot_s * 1e6:.3g} us hot and {found.cold_s * 1e6:.3g} us displaced"
+        f"needs a cache that keeps data for {PAUSE_S * 1e3:.0f} ms: a read takes {flush.flushed_s * 1e6:.3g} us after "
+        f"such a pause, {flush.hot_s * 1e6:.3g} us hot and {flush.cold_s * 1e6:.3g} us displaced"
     )
 
 
@@ -38,8 +38,8 @@ def measure() -> Flush:
 
 def _reader(size: int) -> Callable[[], bool]:
     """Reads two buffers of this size, which are equal."""
-    one, other = bytes(size), bytes(bytearray(size))
-    return lambda: one == other
+    first, other = bytes(size), bytes(bytearray(size))
+    return lambda: first == other
 
 
 def _pause() -> None:

@@ -73,11 +73,11 @@ class OneProcess(Service):
         cpu.keep_freed_memory()
         set_float32_precision("highest")
         self.benchmark, self.device, self.params = load_benchmark(TargetRef(**target)), device, params
-        here = {one.name: one for one in self.benchmark.implementations_on(device)}
-        baseline = next(one for one in here.values() if one.role == "baseline")
+        here = {code.name: code for code in self.benchmark.implementations_on(device)}
+        baseline = next(code for code in here.values() if code.role == "baseline")
         self.calls = 1
         self.gpu = Gpu() if device == "cuda" else None
-        sides = [Side(one, self.values(), self.static()) for one in (baseline, here[implementation])]
+        sides = [Side(code, self.values(), self.static()) for code in (baseline, here[implementation])]
         for number in range(-WARM_UPS, SAMPLES):
             for side in sides:
                 wrong = self.sample(side, counted=number >= 0)
@@ -107,12 +107,12 @@ class OneProcess(Service):
         """What is wrong with an output."""
         tolerance = self.benchmark.tolerance_at(self.params)
         shape = pytree.describe(expected, pytree.Layout())
-        for (path, node, one), (_, _, right) in zip(
+        for (path, node, leaf), (_, _, right) in zip(
             pytree.pairs(shape, out), pytree.pairs(shape, expected), strict=True
         ):
-            found = output_check.compare_leaf(path, node, one, right, tolerance)
-            if found.error:
-                return found.error
+            comparison = output_check.compare_leaf(path, node, leaf, right, tolerance)
+            if comparison.error:
+                return comparison.error
         return None
 
     def values(self) -> dict[str, Any]:

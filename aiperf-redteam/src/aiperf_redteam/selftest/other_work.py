@@ -50,7 +50,7 @@ def _look() -> _Look | None:
     ticks = [[*map(int, counts.split())][:8] for number, counts in lines if int(number) in os.sched_getaffinity(0)]
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     # The fourth and fifth count are idle time. `user` and `nice` contain the time of guests of this machine.
-    busy = sum(sum(one) - sum(one[3:5]) for one in ticks)
+    busy = sum(sum(counts) - sum(counts[3:5]) for counts in ticks)
     here = psutil.Process()
     own_s = 0.0
     for process in (here, *here.children(recursive=True)):

@@ -63,21 +63,21 @@ class Proven:
     @property
     def attacks(self) -> list[Proof]:
         """The proofs of attacks."""
-        return [one for one in self.proofs if not one.honest]
+        return [proof for proof in self.proofs if not proof.honest]
 
     @property
     def look_alikes(self) -> list[Proof]:
         """The proofs of honest look-alikes."""
-        return [one for one in self.proofs if one.honest]
+        return [proof for proof in self.proofs if proof.honest]
 
     @property
     def outcome(self) -> Outcome:
         """The worst failure, or else the best proof: an attack on this machine counts more than recorded evidence."""
-        attacks, every = ({one.outcome for one in proofs} for proofs in (self.attacks, self.proofs))
+        attacks, every = ({proof.outcome for proof in proofs} for proofs in (self.attacks, self.proofs))
         if attacks & {Outcome.MISSED, Outcome.VOID}:
             return Outcome.MISSED
-        worst = [one for one in (Outcome.FLAGGED, Outcome.ERROR, Outcome.UNDECIDED) if one in every]
-        best = [one for one in (*PROVEN, Outcome.RECORDED) if one in attacks]
+        worst = [outcome for outcome in (Outcome.FLAGGED, Outcome.ERROR, Outcome.UNDECIDED) if outcome in every]
+        best = [outcome for outcome in (*PROVEN, Outcome.RECORDED) if outcome in attacks]
         if not best and self.untried is Outcome.UNPROVEN and Outcome.NOT_OBSERVABLE in attacks:
             best = [Outcome.NOT_OBSERVABLE]
         return [*worst, *best, self.untried][0]
@@ -85,16 +85,16 @@ class Proven:
     @property
     def seconds(self) -> float:
         """How long its cases took."""
-        return sum(one.seconds for one in self.proofs)
+        return sum(proof.seconds for proof in self.proofs)
 
 
 def keep(state: Mapping[str, str], results: Iterable[Proven]) -> None:
     """Keep results beside those of issues that were not tried now."""
     day = datetime.now(UTC).date().isoformat()
     kept = outcomes.read(state)
-    for one in results:
+    for proven in results:
         # What an earlier selftest proved on a device that was left out today, or on a quiet machine, is still proven.
-        if one.outcome not in (Outcome.NOT_OBSERVABLE, Outcome.UNDECIDED, Outcome.OWED) or one.issue not in kept:
-            by = list(dict.fromkeys(proof.case for proof in one.attacks if proof.outcome is one.outcome))
-            kept[one.issue] = Kept(one.outcome, day, by)
+        if proven.outcome not in (Outcome.NOT_OBSERVABLE, Outcome.UNDECIDED, Outcome.OWED) or proven.issue not in kept:
+            by = list(dict.fromkeys(proof.case for proof in proven.attacks if proof.outcome is proven.outcome))
+            kept[proven.issue] = Kept(proven.outcome, day, by)
     outcomes.write(state, kept)

@@ -142,7 +142,7 @@ def serve(connection: Connection) -> None:
     """Make the runs that are asked for, until the other side closes the connection."""
     logs, device, issues, preload, processors = connection.recv()
     os.sched_setaffinity(0, processors)
-    checks = tuple(one.record for one in load_plugins().checks)
+    checks = tuple(check.record for check in load_plugins().checks)
     with (
         (logs.parent / _GPU).open("wb") as file,
         ProofPlanner(Options(device=device), logs, server=ForkServer(preload)) as planner,

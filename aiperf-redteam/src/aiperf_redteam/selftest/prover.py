@@ -85,15 +85,15 @@ class Prover:
 
     def __attrs_post_init__(self) -> None:
         """Make the parts."""
-        self._guards = {one.id: one.guard for one in self.issues.values()}
+        self._guards = {issue.id: issue.guard for issue in self.issues.values()}
         self._trials = Trials(self.planner, self.logs, self.device, self.issues, self.reporter, self.of_plugins)
         self._sharing = Sharing(self._guards)
 
     def prove(self, chosen: Iterable[Issue], cases: Iterable[Case], recorded: Iterable[Recorded]) -> Iterator[Proven]:
         """Try the cases of the chosen issues, issue by issue. Raises `KeyboardInterrupt` for Ctrl-C."""
-        work: dict[str, tuple[list[Case], list[Recorded]]] = {one.id: ([], []) for one in chosen}
+        work: dict[str, tuple[list[Case], list[Recorded]]] = {issue.id: ([], []) for issue in chosen}
         # Attacks first: a look-alike is tried in the tier that they need.
-        for case in sorted(cases, key=lambda one: one.honest):
+        for case in sorted(cases, key=lambda case: case.honest):
             if case.issue in work:
                 work[case.issue][0].append(case)
                 self._sharing.add(case)
@@ -280,7 +280,7 @@ class Prover:
         against = {*run.invalid, *((case.issue,) if run.tells_of(case.issue) else ())}
         if not against and run.row.verdict not in (Verdict.INVALID, Verdict.UNTRUSTED):
             return ""
-        said = [one.message for one in (*run.row.findings, *run.baseline.findings) if one.issue in against]
+        said = [finding.message for finding in (*run.row.findings, *run.baseline.findings) if finding.issue in against]
         return f"{run}: {said[0] if said else run.row.reason}"
 
     # --- runs
@@ -311,7 +311,7 @@ class Prover:
     def _judged(self, recorded: Recorded, bare: Proof) -> Proof:
         """The proof of recorded evidence. Raises `NotTriedError`."""
         guard, issue = self._guards[recorded.issue], recorded.issue
-        if guard != recording.CONDITIONS and guard not in {one.guard for one in self.checks}:
+        if guard != recording.CONDITIONS and guard not in {check.guard for check in self.checks}:
             raise NotTriedError(Outcome.ERROR, f"{guard!r} has no check that looks at evidence")
         try:
             assessed = recording.look_at(recording.read(recorded.file), guard, self.checks)
@@ -321,26 +321,26 @@ class Prover:
             raise NotTriedError(Outcome.ERROR, assessed.failed[guard])
         outcome, reason = Outcome.MISSED, ""
         if recorded.honest:
-            policy = Policy(severities={one.id: one.severity for one in self.issues.values()})
-            wrong = [one for one in assessed.seen if one.issue == issue or policy.effect(one.issue) == "invalid"]
+            policy = Policy(severities={known.id: known.severity for known in self.issues.values()})
+            wrong = [seen for seen in assessed.seen if seen.issue == issue or policy.effect(seen.issue) == "invalid"]
             outcome = Outcome.FLAGGED if wrong else Outcome.CLEARED
             reason = f"{wrong[0].issue}: {wrong[0].message}" if wrong else ""
-        elif any(one.issue == issue for one in assessed.seen):
+        elif any(seen.issue == issue for seen in assessed.seen):
             outcome = Outcome.RECORDED
         elif guard in assessed.not_observed:
             reason = f"the check did not look: {assessed.not_observed[guard]}"
         else:
-            there = ", ".join(sorted({one.issue for one in assessed.seen}))
+            there = ", ".join(sorted({seen.issue for seen in assessed.seen}))
             reason = f"the check saw {there or 'nothing'} in the recording '{recorded.file}'"
         return evolve(bare, outcome=outcome, reason=reason)
 
 
 def unknown_issues(issues: Mapping[str, Issue], cases: Iterable[Case]) -> Iterator[Proven]:
     """The cases of unregistered issues, each as a mistake."""
-    for one in cases:
-        if one.issue not in issues:
-            proof = Proof.of(one, Outcome.ERROR, reason=f"{one.issue!r} is in no registry")
-            yield Proven(issue=one.issue, guard="", proofs=(proof,))
+    for case in cases:
+        if case.issue not in issues:
+            proof = Proof.of(case, Outcome.ERROR, reason=f"{case.issue!r} is in no registry")
+            yield Proven(issue=case.issue, guard="", proofs=(proof,))
 
 
 def _weak(case: Case, run: Run) -> str:

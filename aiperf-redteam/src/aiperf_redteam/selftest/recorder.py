@@ -65,9 +65,9 @@ class Recorder:
         """Record every situation and every case that this machine offers."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.trials.checks = (*self.trials.checks, Check("recorder", self._keep))
-        attacked = {one.issue for one in cases if not one.honest}
+        attacked = {case.issue for case in cases if not case.honest}
         # Code alone cannot commit these: either the machine shows them, or they are excluded.
-        shown = [one for one in self.wanted.values() if one.id not in attacked and not one.excluded]
+        shown = [issue for issue in self.wanted.values() if issue.id not in attacked and not issue.excluded]
         for case in self._ordinary(cases) if shown else ():
             yield from self._as_it_is(case, shown)
         for case in cases:
@@ -101,7 +101,7 @@ class Recorder:
                 except NotTriedError as error:
                     yield Written(name_of(case), None, str(error))
                     continue
-            for issue in [one for one in shown if one.id not in written]:
+            for issue in [issue for issue in shown if issue.id not in written]:
                 is_there = self._sees(recording, issue)
                 if is_there or (not situation and self._has(issue.id) and issue.guard in (CONDITIONS, "machine")):
                     written |= {issue.id} if is_there else set()
@@ -123,7 +123,7 @@ class Recorder:
         names = frozenset({case.implementation})
         key = RunKey(module=case.module, device=case.device, names=names, candidate=case.candidate, tier=TIER)
         run = self.trials.run(case, key, fresh=True)
-        evidence = next((one for (role, _), one in self._kept.items() if role == "variant"), None)
+        evidence = next((evidence for (role, _), evidence in self._kept.items() if role == "variant"), None)
         if evidence is None:
             why = f": {run.row.reason}" if run.row.reason else ""
             raise NotTriedError(Outcome.ERROR, f"no check looked at {run.row.name}, which is {run.row.verdict}{why}")
@@ -138,13 +138,13 @@ class Recorder:
 
     def _sees(self, recording: Recording, issue: Issue) -> bool:
         """Whether the checks of its guard tell of the issue, under its own id or one that its protection names."""
-        ids = (one.issue for one in look_at(recording, issue.guard, built_in()).seen)
-        return any(one == issue.id or f"`{one}`" in issue.protection for one in ids)
+        ids = (name.issue for name in look_at(recording, issue.guard, built_in()).seen)
+        return any(name == issue.id or f"`{name}`" in issue.protection for name in ids)
 
     def _has(self, issue: str) -> bool:
         """Whether there is a recording that shows the issue."""
         return (self.folder / f"{issue}.json").exists() or any(
-            one.issue == issue and not one.honest for one in self.known
+            recorded.issue == issue and not recorded.honest for recorded in self.known
         )
 
     def _write(self, issue: Issue, recording: Recording, *, honest: bool) -> Written:
@@ -180,11 +180,11 @@ def header(command: Sequence[str]) -> dict[str, Any]:
         "command": " ".join(command),
         "machine": {
             "cpu": f"{os.cpu_count()} x {here.cpu}",
-            "gpus": ", ".join(str(one.get("name", "GPU")) for one in here.gpus),
+            "gpus": ", ".join(str(gpu.get("name", "GPU")) for gpu in here.gpus),
             "driver": here.driver or "",
             "system": here.system,
             "hypervisor": f"hypervisor: {here.hypervisor}" if here.hypervisor else "",
         },
-        "versions": {name: one for name, one in packages().items() if not re.match(r"aiperf-(ch|labs)", name)},
+        "versions": {name: version for name, version in packages().items() if not re.match(r"aiperf-(ch|labs)", name)},
         "commit": git_commit(SOURCES),
     }

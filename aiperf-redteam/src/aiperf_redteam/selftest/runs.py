@@ -86,9 +86,9 @@ class Run:
 
     def __str__(self) -> str:
         speedup = f" {self.row.speedup.value:.3g}x" if self.row.speedup and self.row.verdict in _COMPARED else ""
-        usual = {one.issue for one in self.baseline.findings}
-        told = ", ".join(one for one in self.issues if one not in usual or one in self.invalid)
-        return f"{self.row.verdict}{speedup}" + (f" ({told})" if told else "")
+        usual = {finding.issue for finding in self.baseline.findings}
+        named = ", ".join(issue for issue in self.issues if issue not in usual or issue in self.invalid)
+        return f"{self.row.verdict}{speedup}" + (f" ({named})" if named else "")
 
     @property
     def shared(self) -> bool:
@@ -98,12 +98,12 @@ class Run:
     @property
     def issues(self) -> list[str]:
         """The issues that were found in the implementation."""
-        return list(dict.fromkeys(one.issue for one in self.row.findings))
+        return list(dict.fromkeys(finding.issue for finding in self.row.findings))
 
     @property
     def invalid(self) -> list[str]:
         """Those of them that make a row invalid."""
-        return [one.issue for one in self.row.findings if one.severity == "invalid"]
+        return [finding.issue for finding in self.row.findings if finding.severity == "invalid"]
 
     @property
     def has_word(self) -> bool:
@@ -128,12 +128,12 @@ class Run:
         if self.load is not None:
             busy = self.load > BACKGROUND
             return f"other processes kept {units.percent(self.load)} of the processors busy" if busy else ""
-        every = (one for row in (self.row, self.baseline) for one in row.findings)
-        return next((one.message for one in every if one.issue == "environment.background_load"), "")
+        every = (finding for row in (self.row, self.baseline) for finding in row.findings)
+        return next((finding.message for finding in every if finding.issue == "environment.background_load"), "")
 
     def tells_of(self, issue: str) -> bool:
         """Whether an issue was found, in the implementation or in the baseline."""
-        return any(one.issue == issue for row in (self.row, self.baseline) for one in row.findings)
+        return any(finding.issue == issue for row in (self.row, self.baseline) for finding in row.findings)
 
 
 @frozen(kw_only=True)

@@ -77,10 +77,10 @@ class ProofPlanner(Planner):
     def lint(self, plan: Plan) -> list[str]:
         """The problems of a target's judge at its smallest sizes, by the linter. Raises `ChildError`."""
         described = plan.described
-        listed = {"goal": described.goal, "devices": sorted({one.device for one in described.implementations})}
+        listed = {"goal": described.goal, "devices": sorted({code.device for code in described.implementations})}
         outcomes = ask(self, plan, "lint", params=described.presets["smoke"], listed=listed)
-        problems = [one for one in outcomes if one["verdict"] == "problem" and one["test"].startswith(JUDGING)]
-        return [f"{one['test']}: {one['found']}" for one in problems]
+        problems = [test for test in outcomes if test["verdict"] == "problem" and test["test"].startswith(JUDGING)]
+        return [f"{test['test']}: {test['found']}" for test in problems]
 
     def in_one_process(self, plan: Plan, name: str, log: Path) -> tuple[str | None, float]:
         """An implementation in a harness of one process: the fault of its output, else its speedup.
@@ -142,7 +142,7 @@ class Trials:
         if lack := self.lacking(case):
             raise NotTriedError(Outcome.NOT_OBSERVABLE, lack)
         plan = self._planned(case)
-        names = [one.name for one in plan.described.on(case.device) if one.role == "variant"]
+        names = [code.name for code in plan.described.on(case.device) if code.role == "variant"]
         if not case.candidate and case.implementation not in names:
             there = f"it has {', '.join(names)}" if names else "it has none"
             raise NotTriedError(
@@ -179,7 +179,7 @@ class Trials:
             at_end=AtEnd(energy=False),
             off=off,
             candidate=source,
-            known=Known(checks=self.checks, severities={one.id: one.severity for one in self.issues.values()}),
+            known=Known(checks=self.checks, severities={issue.id: issue.severity for issue in self.issues.values()}),
         )
 
     def lacking(self, case: Case) -> str:
@@ -277,7 +277,7 @@ class Trials:
     def _rows_of_one_process(self, case: Case, plan: Plan) -> dict[str, Row]:
         self.reporter.phase("all in one process")
         log = self._folder() / f"{case.implementation}.log"
-        here = next(one for one in plan.described.on(case.device) if one.role == "baseline")
+        here = next(code for code in plan.described.on(case.device) if code.role == "baseline")
         baseline = Row(here.name, "baseline", case.device, Verdict.MEASURED)
         row = Row(case.implementation, "variant", case.device, Verdict.FAILED)
         try:
@@ -332,12 +332,12 @@ def no_process_left() -> Iterator[None]:
     finally:
         # What a dying process started is in no list until it has another parent, so the list is read again.
         for _ in range(_LISTINGS):
-            left = [one for one in set(here.children(recursive=True)) - before if _runs(one)]
+            left = [process for process in set(here.children(recursive=True)) - before if _runs(process)]
             if not left:
                 break
-            for one in left:
+            for process in left:
                 with contextlib.suppress(psutil.Error):
-                    one.kill()
+                    process.kill()
             time.sleep(_BETWEEN_LISTINGS_S)
 
 
