@@ -753,13 +753,13 @@ def bind(function: Callable[..., Any], available: Mapping[str, Any]) -> partial[
 
     Raises `BenchmarkError` for an argument that is not available.
     """
-    names = _argument_names(function)
+    parameters = inspect.signature(function).parameters.values()
+    names = _required(parameters)
     missing = [name for name in names if name not in available]
     if missing:
         raise BenchmarkError(
             f"{_where(function)}: asks for {', '.join(map(repr, missing))}; there are {', '.join(sorted(available))}."
         )
-    parameters = inspect.signature(function).parameters.values()
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):
         return partial(function, **available)
     optional = {one.name for one in parameters if one.default is not one.empty and one.name in available}
@@ -768,8 +768,11 @@ def bind(function: Callable[..., Any], available: Mapping[str, Any]) -> partial[
 
 def _argument_names(function: Callable[..., Any]) -> list[str]:
     """The names of the required arguments."""
+    return _required(inspect.signature(function).parameters.values())
+
+
+def _required(parameters: Iterable[inspect.Parameter]) -> list[str]:
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    parameters = inspect.signature(function).parameters.values()
     return [one.name for one in parameters if one.kind in named and one.default is one.empty]
 
 

@@ -4,7 +4,7 @@
 sizes of `smoke` or at an awkward size, and where a result changes when it is written and read; see
 `aiperf_core.target_check`.
 
-Each item has processes of its own, so that a crash or a hang fails that item alone. An item is skipped where its device
+Implementations have processes of their own, and one that crashed or hung is replaced: it fails its item alone. An item is skipped where its device
 is missing; what else this machine cannot run is listed with its reason at the end. Items of `cuda` have the marker
 `gpu`.
 

@@ -7,8 +7,8 @@
 | awkward sizes | the workload refuses such a size, or an implementation is not right at it |
 
 Awkward sizes come from the author (`bench.awkward`). A target without any is tested at primes just above the sizes of
-`smoke`, as far as its workload accepts them. Lint and awkward sizes share a process. A crash ends that process and
-costs one implementation at one size.
+`smoke`, as far as its workload accepts them. Lint and awkward sizes of a package's targets share a process. A crash
+ends that process and costs one implementation at one size.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from attrs import define, field
 
 from aiperf_core.described import DescribedImplementation
 from aiperf_core.errors import BundleError, UsageError
-from aiperf_core.harness.processes.child import Child, ChildError
+from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.setup import Plan
 from aiperf_core.requirements import lacking
 from aiperf_core.results.bundle import Bundle
@@ -56,7 +56,6 @@ class TargetCheck:
     problems: list[str] = field(factory=list, init=False)
     skipped: list[str] = field(factory=list, init=False)
     tested: bool = field(default=False, init=False)
-    _linter: Child | None = field(default=None, init=False)
 
     @property
     def _target(self) -> dict[str, str]:
@@ -72,14 +71,11 @@ class TargetCheck:
         for one in skipped:
             self._skip(one)
         for plan in plans:
-            try:
-                self._lint(plan)
-                self._measure(plan, {}, keep=True)
-                for sizes in self._awkward_sizes(plan):
-                    if self._opens(plan, sizes):
-                        self._try(plan, sizes)
-            finally:
-                self._end()
+            self._lint(plan)
+            self._measure(plan, {}, keep=True)
+            for sizes in self._awkward_sizes(plan):
+                if self._opens(plan, sizes):
+                    self._try(plan, sizes)
 
     # --- the steps
 
@@ -191,19 +187,13 @@ class TargetCheck:
     # --- what they share
 
     def _ask(self, do: str, **arguments: Any) -> Any:
-        """Ask the linter's process, a new one where there is none. Raises `ChildError`."""
-        if self._linter is None or self._linter.ended:
-            self._linter = self.measuring.planner.spawn("linter", f"linter-{self._target['name']}")
-        device = self.measuring.device(self.device)
-        answer = self._linter.ask(do, timeout=TIMEOUT_S, target=self._target, device=device, **arguments)
+        """Ask the linter's process. Raises `ChildError`."""
+        linter, device = self.measuring.linter(self.selection.target, self.device), self.measuring.device(self.device)
+        answer = linter.ask(do, timeout=TIMEOUT_S, target=self._target, device=device, **arguments)
         if isinstance(answer, dict):
             for memory in answer.pop("fds", ()):
                 os.close(memory)
         return answer
-
-    def _end(self) -> None:
-        if self._linter is not None:
-            self._linter.kill()
 
     def _skip(self, target: SkippedTarget) -> None:
         failed = target.verdict is Verdict.FAILED

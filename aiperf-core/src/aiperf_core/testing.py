@@ -21,7 +21,7 @@ from aiperf_core.audit import Setting
 from aiperf_core.described import TargetRef
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.fleet_check import fleet_conformance as fleet_conformance
-from aiperf_core.harness.processes.child import ForkServer
+from aiperf_core.harness.processes.child import Child, ForkServer
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Known, Options
 from aiperf_core.harness.run.planner import Planner
@@ -94,6 +94,7 @@ class Measuring:
         self._plugins = load_plugins()
         known = Known(devices=self._plugins.known_devices)
         self.planner = Planner(Options(known=known), Path(self._folder.name), server=ForkServer(COMPILER))
+        self._linters: dict[tuple[str, str], Child] = {}
 
     def __enter__(self) -> "Measuring":
         return self
@@ -132,6 +133,16 @@ class Measuring:
     def run(self, plan: Plan) -> TargetResult | SkippedTarget:
         """Measure as planned last, or say why it was not. Raises `KeyboardInterrupt` where Ctrl-C ended it."""
         return self.planner.run_whole(plan, self._log_path, Silent())
+
+    def linter(self, target: InstalledTarget, device: str) -> Child:
+        """The process that lints the targets of a package on a device; a new one where that has ended."""
+        key = target.module.partition(".")[0], device
+        for other, linter in list(self._linters.items()):
+            if other != key or linter.ended:
+                self._linters.pop(other).kill()
+        if key not in self._linters:
+            self._linters[key] = self.planner.spawn("linter", f"linter-{'-'.join(key)}")
+        return self._linters[key]
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -180,8 +191,8 @@ def advised(settings: Iterable[Setting]) -> dict[str, str]:
 
 
 def short_run(device: str, params: Mapping[str, float] = MappingProxyType({}), size: str = "smoke") -> Options:
-    """The options of a test's run: a short budget, and no guards of times."""
-    return Options(device=device, size=size, params=dict(params), budget_s=BUDGET_S, off=OF_TIMES)
+    """The options of a test's run: a short budget, each sample judged, and no guards of times."""
+    return Options(device=device, size=size, params=dict(params), budget_s=BUDGET_S, answers_only=True, off=OF_TIMES)
 
 
 def problems(result: TargetResult) -> list[str]:

@@ -85,6 +85,7 @@ class Linter(Judge):
         self._opened_for: Any = None
         self._answers: dict[int, Any] = {}
         self._drawn: dict[int, tuple[dict[str, Any], Message]] = {}
+        self._threads = torch.get_num_threads()
 
     def do_open(self, *positional: Any, **named: Any) -> Message:
         """Open as a judge does. Implementations that are tried at the same sizes share what is opened."""
@@ -114,6 +115,7 @@ class Linter(Judge):
 
         listed: the `goal` and the `devices` of the contents page.
         """
+        torch.set_num_threads(self._threads)  # the last target may have been small
         self._target = LoadedTarget.load(target, device, params, SEEDS[0])
         outcomes = [*self._test_workload(), *self._test_reference()]
         broken = [one.test for one in outcomes if one.verdict == "problem" and one.test in _NEEDED]

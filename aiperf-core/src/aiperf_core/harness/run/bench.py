@@ -209,6 +209,7 @@ class Bench:
             trust=setup.trust,
             fingerprints=setup.kind.fingerprints,
             timeout_s=setup.options.timeout_s,
+            answers_only=setup.options.answers_only,
         )
         if not setup.trust.observed:
             return SampleTaker(judge, method, rng, first_seed)

@@ -104,6 +104,7 @@ class Options(RunOptions):
     stopping: when sampling may end before the budget.
     at_end: what is measured after sampling.
     memory_limit_bytes: the memory limit of a worker on the CPU; None takes most of the free memory.
+    answers_only: for tests, whose times say nothing: blocks of one sample, each of which is judged.
     off: guards of the validity registry that are switched off, to prove their effect. The result says so and is
         untrusted.
     candidate: untrusted code, measured in a sandbox against the baseline alone.
@@ -115,6 +116,7 @@ class Options(RunOptions):
     stopping: StoppingRule = field(factory=StoppingRule)
     at_end: AtEnd = field(factory=AtEnd)
     memory_limit_bytes: int | None = None
+    answers_only: bool = False
     off: frozenset[str] = frozenset()
     candidate: CandidateSource | None = None
     overrides: Overrides = field(factory=Overrides)

@@ -77,13 +77,14 @@ class Sampler:
 
     def warm_up(self, on_sample: Callable[[Participant], None]) -> None:
         """Take samples that are not counted; the first one of each implementation is judged."""
+        every = self.taker.method.answers_only
         for index in range(0 if "warm_up" in self.taker.method.off else 1 + WARMUP_SAMPLES):
             seed = self.taker.new_seed()
             for one in self.active:
                 # The first call may compile, and malloc keeps memory only after it. The second one is like the rest.
                 if index <= 1 or _quickest(one) < WARMUP_S:
                     on_sample(one)
-                    self._warm_up_once(one, seed, judged=index == 0, first=index == 0)
+                    self._warm_up_once(one, seed, judged=index == 0 or every, first=index == 0)
         self._settle_memory()
         self._retake_disturbed()
         for one in self.active:
@@ -91,7 +92,8 @@ class Sampler:
                 one.pace.calls = 1
             elif not one.pace.calls:
                 self._choose_calls(one)
-        self._choose_blocks([one for one in self.active if one.observed.warmup_s])
+        if not self.taker.method.answers_only:
+            self._choose_blocks([one for one in self.active if one.observed.warmup_s])
 
     def _settle_memory(self) -> None:
         """Warm up until calls take no fresh pages: how many do so differs from process to process of one code."""
@@ -201,8 +203,9 @@ class Sampler:
         """Give every active implementation one block, or `only` one of them."""
         places = list(enumerate(self.implementations))
         seeds = [self.taker.new_seed() for _ in range(max(one.pace.block_length for one in self.active))]
+        method = self.taker.method
         # Of untrusted code every sample is judged; of all other code some by chance, and one of the first for certain.
-        judged = [self.taker.method.trust.is_judged(self.taker.rng) for _ in seeds]
+        judged = [method.answers_only or method.trust.is_judged(self.taker.rng) for _ in seeds]
         if number == self._surely:
             judged[0] = True
         first_step, self._steps = self._steps, self._steps + len(seeds)

@@ -66,6 +66,7 @@ class Method:
     fingerprints: whether a fingerprint of the output can be queued behind the clock's stop. It can move the stop by
         microseconds, so of short calls only some samples have one, which are judged and not counted.
     timeout_s: of a sample.
+    answers_only: whether blocks have one sample, which is judged, as are all of the warm-up.
     """
 
     clock: str
@@ -77,6 +78,7 @@ class Method:
     trust: Trust
     fingerprints: bool
     timeout_s: float
+    answers_only: bool = False
 
     @property
     def clock_cost_s(self) -> float:
