@@ -125,7 +125,7 @@ _OURS = "aiperf_core"
 # Practice code and attacks are measured code; results are records without behaviour.
 _NOT_OURS = ("aiperf_core.practice.", "aiperf_redteam.", "aiperf_core.results.")
 
-_CONSTANTS = (int, float, complex, str, bytes, bool, type(None))
+_CONSTANTS = frozenset({int, float, complex, str, bytes, bool, type(None)})
 _BUILT_IN = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
@@ -335,6 +335,8 @@ def _plain(value: Any) -> Any:
 
 # Code objects and their digests, by address.
 _digests: dict[int, tuple[types.CodeType, str]] = {}
+# Functions without defaults and closures, which are most, by the addresses of their code and of their globals.
+_plain_digests: dict[tuple[int, int], tuple[types.CodeType, str]] = {}
 
 
 def described(value: Any, depth: int = 0) -> str:
@@ -344,6 +346,8 @@ def described(value: Any, depth: int = 0) -> str:
     counts.
     """
     kind = type(value)
+    if kind in _CONSTANTS:  # most of what there is
+        return _shortened(repr(value))
     if kind is types.FunctionType:
         return f"def {value.__module__}.{value.__qualname__} #{_function_digest(value, depth)}"
     if kind in (staticmethod, classmethod, types.MethodType):
@@ -360,10 +364,13 @@ def described(value: Any, depth: int = 0) -> str:
     if issubclass(kind, type):
         return f"class {_type_name(value)} @{id(value):x}"
     if isinstance(value, signal.Handlers) or _is_constant(value):
-        text = repr(value)
-        return text if len(text) <= 80 else f"{text[:60]}… #{_hash(text.encode())}"
+        return _shortened(repr(value))
     wrapped = getattr(value, "__wrapped__", None) if (kind.__module__, kind.__name__) in _WRAPPERS else None
     return f"a {_type_name(kind)}{f' of {described(wrapped, depth + 1)}' if wrapped else ''}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:60]}… #{_hash(text.encode())}"
 
 
 def _is_constant(value: Any) -> bool:
@@ -379,14 +386,24 @@ def _type_name(kind: type) -> str:
 def _function_digest(function: types.FunctionType, depth: int) -> str:
     if depth > 3:
         return "…"
+    code, space = function.__code__, id(function.__globals__)
+    if function.__defaults__ is function.__kwdefaults__ is function.__closure__ is None:
+        known = _plain_digests.get((id(code), space))
+        if known is None or known[0] is not code:
+            known = _plain_digests[id(code), space] = code, _digest_of(code, space, [None], depth)
+        return known[1]
     held = [function.__defaults__, *(function.__kwdefaults__ or {}).values()]
     for cell in function.__closure__ or ():
         try:
             held.append(cell.cell_contents)
         except ValueError:  # not filled yet
             held.append(_absent)
+    return _digest_of(code, space, held, depth)
+
+
+def _digest_of(code: types.CodeType, space: int, held: list[Any], depth: int) -> str:
     # The same code with other globals is another function.
-    parts = (code_digest(function.__code__), id(function.__globals__), [described(one, depth + 1) for one in held])
+    parts = (code_digest(code), space, [described(one, depth + 1) for one in held])
     return _hash(repr(parts).encode())
 
 
@@ -506,7 +523,9 @@ def _of_module(name: str, module: types.ModuleType) -> Iterator[tuple[str, str]]
 
 def _is_behaviour(value: object) -> bool:
     """Whether it is code: what Python and libraries keep on a class (caches, annotations) is not."""
-    return isinstance(value, Callable | property | staticmethod | classmethod) and not isinstance(value, type)  # type: ignore[arg-type]
+    kind = type(value)
+    behaves = kind is types.FunctionType or isinstance(value, Callable | property | staticmethod | classmethod)  # type: ignore[arg-type]
+    return behaves and not isinstance(value, type)
 
 
 def _object(one: object) -> dict[str, Any]:
