@@ -91,8 +91,11 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", requires=["environment"])
 def proof(session: nox.Session) -> None:
-    """Prove every guard on the CPU: the whole selftest, and the corpora through the judge. Needs a quiet machine."""
-    run_tests(session, "-m", "proof and not gpu", *files_of(session, "proof"), *session.posargs)
+    """Prove every guard on the CPU: the whole selftest, and the corpora through the judge. Needs a quiet machine.
+
+    And test the targets that take minutes; see `aiperf_marks` in pyproject.toml.
+    """
+    run_tests(session, "-m", "proof and not gpu", *files_of(session, "proof"), *every_target(session), *session.posargs)
 
 
 @nox.session(venv_backend="none", requires=["environment"])

@@ -280,9 +280,12 @@ def test_what_was_skipped_in_a_target_that_passed_is_listed(conformed):
 
 
 def test_one_implementation_chosen_by_name_beside_an_author_s_tests(acme):
-    """Its target has a note, which fails only where pytest is told so."""
-    acme.write("test_own.py", "import pytest\n@pytest.mark.parametrize('n', [1])\ndef test_one(n): pass\n")
-    done, told = run(acme, "--aiperf=acme.double:sum", "-k", "cpu or test_own")
+    """Its target has a note, which fails only where pytest is told so, and a marker by its name."""
+    acme.write("pytest.ini", "[pytest]\nmarkers = slow: by name\naiperf_marks = acme.d*: slow\n")
+    acme.write(
+        "test_own.py", "import pytest\n@pytest.mark.slow\n@pytest.mark.parametrize('n', [1])\ndef test_one(n): pass\n"
+    )
+    done, told = run(acme, "--aiperf=acme.double:sum", "-k", "cpu or test_own", "-m", "slow")
     assert told == {"test_own.py::test_one[1]": "PASSED", "acme.double[cpu]": "PASSED"}
     assert done.returncode == 0
 

@@ -4,9 +4,9 @@
 sizes of `smoke` or at an awkward size, and where a result changes when it is written and read; see
 `aiperf_core.target_check`.
 
-Implementations have processes of their own, and one that crashed or hung is replaced: it fails its item alone. An item is skipped where its device
-is missing; what else this machine cannot run is listed with its reason at the end. Items of `cuda` have the marker
-`gpu`.
+Implementations run in other processes, which are replaced after a crash or a hang: it fails its item alone. An item is
+skipped where its device is missing; what else this machine cannot run is listed with its reason at the end. Items of
+`cuda` have the marker `gpu`, others those of the ini option `aiperf_marks`.
 
 The benchmark declares its awkward sizes with `bench.awkward(...)`. With the ini option `aiperf_strict` notes of `aiperf
 lint` fail too, unless the benchmark accepts them with `bench.accept(...)`.
@@ -17,6 +17,7 @@ torch nor any benchmark is imported.
 """
 
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "Put files and folders before it, or write --aiperf=PATTERN.",
     )
     parser.addini("aiperf_strict", "With --aiperf: fail for notes of aiperf lint too.", type="bool", default=False)
+    parser.addini(
+        "aiperf_marks", "With --aiperf: markers of targets, a line each: `acme.solve*: slow`.", type="linelist"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -92,6 +96,7 @@ class Conformance:
         except UsageError as error:
             raise pytest.UsageError(f"--aiperf: {error}") from None
         self.strict = bool(config.getini("aiperf_strict"))
+        self.marks = [line.rsplit(":", 1) for line in config.getini("aiperf_marks")]
         self._measuring: Measuring | None = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -134,6 +139,9 @@ class TargetItem(pytest.Item):
         self.conformance, self.selection, self.device = conformance, selection, device
         if device == "cuda":
             self.add_marker("gpu")
+        for pattern, marker in conformance.marks:
+            if fnmatch(selection.target.name, pattern):
+                self.add_marker(marker.strip())
 
     def runtest(self) -> None:
         """Fail with everything that is wrong."""
