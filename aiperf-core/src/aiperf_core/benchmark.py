@@ -690,7 +690,7 @@ class Benchmark:
                 )
 
     def _check_arguments(self, function: Callable[..., Any], accepted: set[str]) -> None:
-        unknown = [name for name in _argument_names(function) if name not in accepted]
+        unknown = [name for name in _required(inspect.signature(function).parameters.values()) if name not in accepted]
         if unknown:
             self._mistake(
                 function, f"takes {', '.join(map(repr, unknown))}; accepted are {', '.join(sorted(accepted))}"
@@ -766,12 +766,8 @@ def bind(function: Callable[..., Any], available: Mapping[str, Any]) -> partial[
     return partial(function, **{name: available[name] for name in (*names, *optional)})
 
 
-def _argument_names(function: Callable[..., Any]) -> list[str]:
-    """The names of the required arguments."""
-    return _required(inspect.signature(function).parameters.values())
-
-
 def _required(parameters: Iterable[inspect.Parameter]) -> list[str]:
+    """The names of the required arguments."""
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return [one.name for one in parameters if one.kind in named and one.default is one.empty]
 
