@@ -16,8 +16,8 @@ from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 
-# The folders of `measured.py` and `made_up.py`, which make up results and evidence for tests of several folders.
-sys.path += [str(Path(__file__).parent / name) for name in ("report", "results", "validity")]
+# The folders of modules that make up results, evidence and a driver for tests of several files.
+sys.path += [str(Path(__file__).parent / name) for name in ("devices", "report", "results", "validity")]
 
 PLUGIN_HEADER = """
 from aiperf_core.commands import Command

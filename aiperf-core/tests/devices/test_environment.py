@@ -1,13 +1,13 @@
 import json
 import os
 import platform
-import sys
 import time
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_up_driver import Driver, NVMLError
 
 from aiperf_core.devices import environment
 from aiperf_core.devices.environment import facts
@@ -222,62 +222,29 @@ def test_nothing_that_files_say_raises(machine, files):
 # --- the GPU
 
 
-class NVMLError(Exception):
-    value = 3
-
-
-class FakeNvml:
-    """Answers like the driver of two GPUs. What is not here, it does not know."""
-
-    NVMLError = NVMLError
-    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
-
-    def __init__(self, **answers):
-        self.answers = {
-            "Init": None,
-            "Shutdown": None,
-            "SystemGetDriverVersion": "570.86.15",
-            "DeviceGetCount": 2,
-            "DeviceGetHandleByIndex": lambda index: f"handle {index}",
-            "DeviceGetName": "NVIDIA H200",
-            "DeviceGetUUID": lambda handle: handle.replace("handle ", "GPU-"),
-            "DeviceGetMemoryInfo": SimpleNamespace(total=1 << 37),
-            "DeviceGetCudaComputeCapability": (9, 0),
-            "DeviceGetEnforcedPowerLimit": lambda handle: {"handle 0": 700_000, "handle 1": 500_000}[handle],
-            "DeviceGetPowerManagementDefaultLimit": 700_000,
-            "DeviceGetClockInfo": 1200,
-            "DeviceGetMigMode": [0, 0],
-            "DeviceGetPersistenceMode": 1,
-            "DeviceGetApplicationsClock": lambda _, kind: {1: 1500, 2: 3201}[kind],
-            "DeviceGetDefaultApplicationsClock": lambda _, kind: {1: 1980, 2: 3201}[kind],
-            "DeviceGetCurrentClocksEventReasons": 0x2,
-        } | answers
-        self.started = 0
-
-    def __getattr__(self, name):
-        if not name.startswith("nvml") or name[4:] not in self.answers:
-            raise AttributeError(name)
-
-        def answer(*arguments):
-            self.started += {"nvmlInit": 1, "nvmlShutdown": -1}.get(name, 0)
-            found = self.answers[name[4:]]
-            if isinstance(found, Exception):
-                raise found
-            return found(*arguments) if callable(found) else found
-
-        return answer
+# Two GPUs. What is not here, the driver does not know.
+TWO = {
+    "SystemGetDriverVersion": "570.86.15",
+    "DeviceGetCount": 2,
+    "DeviceGetHandleByIndex": lambda index: f"handle {index}",
+    "DeviceGetName": "NVIDIA H200",
+    "DeviceGetUUID": lambda handle: handle.replace("handle ", "GPU-"),
+    "DeviceGetMemoryInfo": SimpleNamespace(total=1 << 37),
+    "DeviceGetCudaComputeCapability": (9, 0),
+    "DeviceGetEnforcedPowerLimit": lambda handle: {"handle 0": 700_000, "handle 1": 500_000}[handle],
+    "DeviceGetPowerManagementDefaultLimit": 700_000,
+    "DeviceGetClockInfo": 1200,
+    "DeviceGetMigMode": [0, 0],
+    "DeviceGetPersistenceMode": 1,
+    "DeviceGetApplicationsClock": lambda _, kind: {1: 1500, 2: 3201}[kind],
+    "DeviceGetDefaultApplicationsClock": lambda _, kind: {1: 1980, 2: 3201}[kind],
+    "DeviceGetCurrentClocksEventReasons": 0x2,
+}
 
 
 @pytest.fixture
-def driver(monkeypatch):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-
-    def put(**answers):
-        nvml = FakeNvml(**answers)
-        monkeypatch.setitem(sys.modules, "pynvml", nvml)
-        return nvml
-
-    return put
+def driver(put_driver):
+    return lambda **answers: put_driver(Driver(**{**TWO, **answers}))
 
 
 def test_the_facts_of_a_gpu(machine, driver):
@@ -300,7 +267,7 @@ def test_the_facts_of_a_gpu(machine, driver):
         "clocks_chosen": True,
     }
     assert found["lacking"] == {}
-    assert nvml.started == 0
+    assert nvml.open == 0
 
 
 def test_a_processor_has_no_gpu(machine, driver):

@@ -2,65 +2,33 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from made_up_driver import Driver, NVMLError
 
 from aiperf_core.devices.gpus import gpus
 from aiperf_core.devices.nvml import held
 
-
-class NVMLError(Exception):
-    pass
-
-
-class FakeNvml:
-    """Answers like the driver of one GPU. It has nothing that sets anything: a call of such a function would raise."""
-
-    NVMLError = NVMLError
-    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
-
-    def __init__(self, **answers):
-        self.answers = {
-            "DeviceGetCount": 1,
-            "SystemGetDriverVersion": "570.86.15",
-            "DeviceGetHandleByIndex": "handle",
-            "DeviceGetName": "NVIDIA H200",
-            "DeviceGetUUID": b"GPU-1",
-            "DeviceGetMemoryInfo": SimpleNamespace(total=150_754_820_096),
-            "DeviceGetCudaComputeCapability": (9, 0),
-            "DeviceGetNumGpuCores": 16896,
-            "DeviceGetEnforcedPowerLimit": 700_000,
-            "DeviceGetClockInfo": 345,
-            "DeviceGetMaxClockInfo": 1980,
-            "DeviceGetTemperature": 31,
-            "DeviceGetMigMode": [0, 1],
-            "DeviceGetPersistenceMode": 1,
-            "DeviceGetEccMode": [1, 1],
-            "Init": None,
-            "Shutdown": None,
-        } | answers
-        self.asked = []
-
-    def __getattr__(self, name):
-        if not name.startswith("nvml") or name[4:] not in self.answers:
-            raise AttributeError(name)
-
-        def answer(*_):
-            self.asked.append(name)
-            found = self.answers[name[4:]]
-            if isinstance(found, Exception):
-                raise found
-            return found
-
-        return answer
+GPU = {
+    "DeviceGetCount": 1,
+    "SystemGetDriverVersion": "570.86.15",
+    "DeviceGetHandleByIndex": "handle",
+    "DeviceGetName": "NVIDIA H200",
+    "DeviceGetUUID": b"GPU-1",
+    "DeviceGetMemoryInfo": SimpleNamespace(total=150_754_820_096),
+    "DeviceGetCudaComputeCapability": (9, 0),
+    "DeviceGetNumGpuCores": 16896,
+    "DeviceGetEnforcedPowerLimit": 700_000,
+    "DeviceGetClockInfo": 345,
+    "DeviceGetMaxClockInfo": 1980,
+    "DeviceGetTemperature": 31,
+    "DeviceGetMigMode": [0, 1],
+    "DeviceGetPersistenceMode": 1,
+    "DeviceGetEccMode": [1, 1],
+}
 
 
 @pytest.fixture
-def install(monkeypatch):
-    def put(**answers):
-        nvml = FakeNvml(**answers)
-        monkeypatch.setitem(sys.modules, "pynvml", nvml)
-        return nvml
-
-    return put
+def install(put_driver):
+    return lambda **answers: put_driver(Driver(**{**GPU, **answers}))
 
 
 def test_everything_a_gpu_tells(install):
@@ -87,9 +55,8 @@ def test_everything_a_gpu_tells(install):
         ],
         "570.86.15",
     )
-    assert nvml.asked[0] == "nvmlInit"
-    assert nvml.asked[-1] == "nvmlShutdown"
-    assert all("Get" in name for name in nvml.asked[1:-1])
+    assert (nvml.asked[0], nvml.asked[-1]) == (("Init",), ("Shutdown",))
+    assert all("Get" in name for name, *_ in nvml.asked[1:-1])
 
 
 def test_what_a_gpu_does_not_tell_is_none(install):
@@ -124,15 +91,15 @@ def test_no_library(monkeypatch):
 def test_nvml_is_held_for_those_who_ask_meanwhile_and_let_go_of_in_the_end(install):
     nvml = install()
     with held():
-        assert nvml.asked == ["nvmlInit"]
+        assert nvml.asked == [("Init",)]
         gpus()
-        assert (nvml.asked.count("nvmlInit"), nvml.asked.count("nvmlShutdown")) == (2, 1)
-    assert (nvml.asked.count("nvmlInit"), nvml.asked.count("nvmlShutdown")) == (2, 2)
-    assert nvml.asked[-1] == "nvmlShutdown"
+        assert (nvml.times("Init"), nvml.times("Shutdown")) == (2, 1)
+    assert (nvml.times("Init"), nvml.times("Shutdown")) == (2, 2)
+    assert nvml.asked[-1] == ("Shutdown",)
 
 
 def test_where_there_is_no_nvml_none_is_held(install):
     nvml = install(Init=NVMLError("no driver"))
     with held():
         pass
-    assert nvml.asked == ["nvmlInit"]
+    assert nvml.asked == [("Init",)]

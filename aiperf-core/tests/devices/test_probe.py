@@ -1,73 +1,60 @@
 import ctypes
 import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
+from made_up_driver import Driver, NVMLError
 
 from aiperf_core.devices import probe
 from aiperf_core.devices.probe import Gpu, Nvidia, has_cuda_device, nvidia
 
 
-class NVMLError(Exception):
-    pass
+@pytest.fixture
+def driver(put_driver):
+    """Put a driver of so many GPUs in place; some of its functions may fail."""
 
+    def put(gpus=1, **answers):
+        return put_driver(
+            Driver(
+                **{
+                    "DeviceGetCount": gpus,
+                    "SystemGetDriverVersion": "580.95",
+                    "SystemGetCudaDriverVersion_v2": 13020,
+                    "DeviceGetHandleByIndex": lambda index: index,
+                    "DeviceGetCudaComputeCapability": (9, 0),
+                    "DeviceGetName": lambda handle: f"GPU {handle}",
+                    "DeviceGetMemoryInfo": SimpleNamespace(total=1 << 30),
+                    **answers,
+                }
+            )
+        )
 
-def fake_nvml(monkeypatch, *, gpus=1, starts=True, answers=True):
-    """Put a made-up NVML in place of the real one; it notes how often it was started and stopped."""
-
-    def start():
-        if not starts:
-            raise NVMLError("Driver Not Loaded")
-        nvml.open += 1
-
-    def stop():
-        nvml.open -= 1
-
-    def count():
-        if not answers:
-            raise NVMLError("Unknown Error")
-        return gpus
-
-    nvml = ModuleType("pynvml")
-    nvml.open = 0
-    nvml.NVMLError = NVMLError
-    nvml.nvmlInit = start
-    nvml.nvmlShutdown = stop
-    nvml.nvmlDeviceGetCount = count
-    nvml.nvmlSystemGetDriverVersion = lambda: "580.95"
-    nvml.nvmlSystemGetCudaDriverVersion_v2 = lambda: 13020
-    nvml.nvmlDeviceGetHandleByIndex = lambda index: index
-    nvml.nvmlDeviceGetCudaComputeCapability = lambda handle: (9, 0)
-    nvml.nvmlDeviceGetName = lambda handle: f"GPU {handle}"
-    nvml.nvmlDeviceGetMemoryInfo = lambda handle: SimpleNamespace(total=1 << 30)
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    return nvml
+    return put
 
 
 @pytest.fixture(autouse=True)
-def plain(monkeypatch):
-    """Without a choice of devices in the environment and without a real libcuda."""
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+def plain(monkeypatch, put_driver):
+    """Without a real libcuda."""
     monkeypatch.setattr(probe, "_count_through_libcuda", lambda: 0)
 
 
-def test_gpus_are_described_and_nvml_is_closed(monkeypatch):
-    nvml = fake_nvml(monkeypatch, gpus=2)
+def test_gpus_are_described_and_nvml_is_closed(driver):
+    nvml = driver(2)
     assert nvidia() == Nvidia("580.95", "13.2", (Gpu("GPU 0", 1 << 30, "9.0"), Gpu("GPU 1", 1 << 30, "9.0")))
     assert nvml.open == 0
 
 
 @pytest.mark.parametrize(
-    ("nvml", "problem"),
+    ("answers", "problem"),
     [
         ({"gpus": 0}, "the NVIDIA driver is loaded but reports no GPU"),
-        ({"answers": False}, "the NVIDIA driver answers with an error: Unknown Error"),
+        ({"DeviceGetCount": NVMLError("Unknown Error")}, "the NVIDIA driver answers with an error: Unknown Error"),
     ],
 )
-def test_a_driver_without_gpus_says_why(monkeypatch, nvml, problem):
-    fake = fake_nvml(monkeypatch, **nvml)
+def test_a_driver_without_gpus_says_why(driver, answers, problem):
+    nvml = driver(**answers)
     assert nvidia().problem == problem
-    assert fake.open == 0
+    assert nvml.open == 0
 
 
 @pytest.mark.parametrize(
@@ -78,8 +65,8 @@ def test_a_driver_without_gpus_says_why(monkeypatch, nvml, problem):
         ("0x1002", "0x030000", "no NVIDIA GPU was found"),
     ],
 )
-def test_without_a_driver_the_bus_tells(monkeypatch, tmp_path, vendor, kind, problem):
-    fake_nvml(monkeypatch, starts=False)
+def test_without_a_driver_the_bus_tells(monkeypatch, driver, tmp_path, vendor, kind, problem):
+    driver(Init=NVMLError("Driver Not Loaded"))
     device = tmp_path / "0000:00:04.0"
     device.mkdir()
     (device / "vendor").write_text(vendor + "\n")
@@ -97,8 +84,8 @@ def test_without_nvml(monkeypatch):
 @pytest.mark.parametrize(
     ("visible", "found"), [(None, True), ("0", True), ("0,1", True), ("GPU-1", True), ("", False), ("-1", False)]
 )
-def test_devices_can_be_hidden(monkeypatch, visible, found):
-    fake_nvml(monkeypatch)
+def test_devices_can_be_hidden(monkeypatch, driver, visible, found):
+    driver()
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert has_cuda_device() is found
@@ -107,8 +94,8 @@ def test_devices_can_be_hidden(monkeypatch, visible, found):
 @pytest.mark.parametrize(
     ("starts", "through_libcuda", "found"), [(False, 1, True), (False, 0, False), (True, 1, False)]
 )
-def test_libcuda_is_asked_where_nvml_does_not_answer(monkeypatch, starts, through_libcuda, found):
-    fake_nvml(monkeypatch, gpus=0, starts=starts)
+def test_libcuda_is_asked_where_nvml_does_not_answer(monkeypatch, driver, starts, through_libcuda, found):
+    driver(0, Init=None if starts else NVMLError("Driver Not Loaded"))
     monkeypatch.setattr(probe, "_count_through_libcuda", lambda: through_libcuda)
     assert has_cuda_device() is found
 

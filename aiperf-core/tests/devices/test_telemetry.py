@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_up_driver import Driver, NVMLError
 
 from aiperf_core.devices import cpu_telemetry, gpu_telemetry, rapl
 from aiperf_core.devices.cpu_telemetry import CpuTelemetry
@@ -18,27 +19,14 @@ from aiperf_core.devices.rapl import Rapl, wrapped_difference
 from aiperf_core.devices.telemetry import open_telemetry, waiting_s
 
 
-class NVMLError(Exception):
-    """As nvidia-ml-py raises it: with NVML's number of the error."""
-
-    def __init__(self, text="Not Supported", value=3):
-        super().__init__(text)
-        self.value = value
-
-
-class FakeNvml:
-    """GPUs `gpu0`, `gpu1` …, each perhaps split. It has nothing that sets anything: a call of such a function would raise."""
-
-    NVMLError = NVMLError
-    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
+class Gpus(Driver):
+    """GPUs `gpu0`, `gpu1` …, each perhaps split."""
 
     def __init__(self, *, uuids=("GPU-aaaa-1",), names=None, split=None, **answers):
         self.uuids = {f"gpu{index}": uuid for index, uuid in enumerate(uuids)}
         self.names = names or ["NVIDIA H200"] * len(uuids)
         self.split = split or {}  # of a GPU, the UUIDs of its instances
-        self.answers = {
-            "Init": None,
-            "Shutdown": None,
+        of_all = {
             "DeviceGetCount": len(uuids),
             "DeviceGetHandleByIndex": lambda index: f"gpu{index}",
             "DeviceGetUUID": self._uuid,
@@ -54,8 +42,8 @@ class FakeNvml:
             "DeviceGetTotalEnergyConsumption": 7_000_250,
             "DeviceGetCurrentClocksEventReasons": 0x4,
             "DeviceGetComputeRunningProcesses": [SimpleNamespace(pid=10), SimpleNamespace(pid=99)],
-        } | answers
-        self.asked = []
+        }
+        super().__init__(**{**of_all, **answers})
 
     def _uuid(self, handle):
         return self.uuids.get(handle, handle) if isinstance(handle, str) else "GPU-pointer"
@@ -65,34 +53,10 @@ class FakeNvml:
             raise NVMLError("Not Found", 6)
         return self.split[gpu][index]
 
-    def __getattr__(self, name):
-        if not name.startswith("nvml") or name[4:] not in self.answers:
-            raise AttributeError(name)
-
-        def answer(*arguments):
-            self.asked.append((name[4:], *arguments))
-            found = self.answers[name[4:]]
-            if isinstance(found, Exception):
-                raise found
-            return found(*arguments) if callable(found) else found
-
-        return answer
-
-    def times(self, name):
-        return sum(one[0] == name for one in self.asked)
-
 
 @pytest.fixture
-def install(monkeypatch):
-    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
-        monkeypatch.delenv(name, raising=False)
-
-    def put(**arguments):
-        nvml = FakeNvml(**arguments)
-        monkeypatch.setitem(sys.modules, "pynvml", nvml)
-        return nvml
-
-    return put
+def install(put_driver):
+    return lambda **arguments: put_driver(Gpus(**arguments))
 
 
 # --- the GPU
