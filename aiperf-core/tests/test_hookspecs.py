@@ -32,10 +32,10 @@ DOCS = Path(__file__).parents[2] / "docs" / "hooks.md"
 
 
 def sections():
-    """Map each heading of the documentation to its first example."""
+    """Map each heading of the documentation to its examples."""
     parts = re.split(r"^## `(.+)`$", DOCS.read_text(), flags=re.MULTILINE)[1:]
-    examples = [re.search(r"```python\n(.*?)```", text, re.DOTALL) for text in parts[1::2]]
-    return {heading: example and example[1] for heading, example in zip(parts[::2], examples, strict=True)}
+    examples = [re.findall(r"```python\n(.*?)```", text, re.DOTALL) for text in parts[1::2]]
+    return dict(zip(parts[::2], examples, strict=True))
 
 
 def signature(hook):
@@ -44,15 +44,24 @@ def signature(hook):
     return f"{hook}({ast.unparse(function.args)}) -> {ast.unparse(function.returns)}"
 
 
-def example(hook):
-    return sections()[signature(hook)]
+def example(hook, number=0):
+    return sections()[signature(hook)][number]
+
+
+def installed(site, hook, **modules):
+    """Install the first example of a hook, and modules with their text, which loading does not import."""
+    site.install("aiperf-acme", example(hook))
+    for name, text in modules.items():
+        site.write(f"aiperf_acme/{name}.py", text)
+    plugins = site.load()
+    assert plugins.set_aside == []
+    assert not {f"aiperf_acme.{name}" for name in modules} & {*sys.modules}
+    return plugins
 
 
 def observe(site, caplog, hook, **event):
     """Install the example of an observer, tell it of an event, and return what it logs."""
-    site.install("aiperf-acme", example(hook))
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, hook)
     assert plugins.loaded[1].hooks == (hook,)
     with caplog.at_level(logging.INFO):
         getattr(plugins.hook, hook)(**event)
@@ -98,23 +107,17 @@ def test_every_hook_is_typed(hook):
 
 
 def test_aiperf_targets(site):
-    site.install("aiperf-acme", example("aiperf_targets"))
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, "aiperf_targets")
     assert [(target.name, target.module) for target in plugins.targets] == [("acme.gather", "aiperf_acme.gather")]
 
 
 def test_aiperf_commands(site):
-    site.install("aiperf-acme", example("aiperf_commands"))
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, "aiperf_commands")
     assert CliRunner().invoke(Shell(plugins), ["count"]).stdout == "0 benchmarks\n"
 
 
 def test_aiperf_issues(site):
-    site.install("aiperf-acme", example("aiperf_issues"))
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, "aiperf_issues")
     assert plugins.issues["serving.dropped_requests"].distribution == "aiperf-acme"
     shown = CliRunner().invoke(Shell(plugins), ["validity", "serving"]).stdout
     assert (
@@ -124,9 +127,7 @@ def test_aiperf_issues(site):
 
 
 def test_aiperf_checks(site):
-    site.install("aiperf-acme", example("aiperf_checks"))
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, "aiperf_checks")
     (one,) = [one.record for one in plugins.checks if one.distribution == "aiperf-acme"]
     evidence = Evidence(name="a", role="variant", device="cpu", clock="wall", cache="cold")
     assert one.look(evidence) == NotObserved("0 samples have a wall time; it takes 20")
@@ -139,9 +140,7 @@ def test_aiperf_checks(site):
 
 
 def test_aiperf_attacks(site):
-    site.install("aiperf-acme", example("aiperf_attacks"))
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, "aiperf_attacks")
     cases = [one.record for one in plugins.attacks if one.distribution == "aiperf-acme"]
     assert [(one.issue, one.implementation, one.honest) for one in cases] == [
         ("output.wrong_values", "rounded", False),
@@ -153,9 +152,7 @@ def test_aiperf_attacks(site):
 
 
 def test_aiperf_recordings(site):
-    site.install("aiperf-acme", example("aiperf_recordings"))
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, "aiperf_recordings")
     (one,) = [one.record for one in plugins.recordings if one.distribution == "aiperf-acme"]
     assert (one.issue, one.file, one.honest) == (
         "environment.virtualization_overhead",
@@ -165,31 +162,22 @@ def test_aiperf_recordings(site):
 
 
 def test_aiperf_profilers(site):
-    site.install("aiperf-acme", example("aiperf_profilers"))
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, "aiperf_profilers")
     assert [*plugins.profilers] == ["torch", "nsys", "ncu", "perf", "cprofile"]
     assert plugins.profilers["cprofile"].distribution == "aiperf-acme"
     assert "aiperf_acme.cprofile" not in sys.modules
 
 
 def test_aiperf_metrics(site):
-    site.install("aiperf-acme", example("aiperf_metrics"))
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, "aiperf_metrics")
     assert plugins.metrics["banks"].record.tool == "ncu"
     assert plugins.metrics["banks"].distribution == "aiperf-acme"
 
 
 def test_aiperf_devices(site):
-    site.install("aiperf-acme", example("aiperf_devices"))
-    second = re.findall(r"```python\n(.*?)```", DOCS.read_text().partition("## `aiperf_devices")[2], re.DOTALL)[1]
-    site.write("aiperf_acme/xpu.py", second)
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, "aiperf_devices", xpu=example("aiperf_devices", 1))
     assert [*plugins.known_devices] == ["cuda", "cpu", "xpu"]
     assert plugins.devices["xpu"].distribution == "aiperf-acme"
-    assert "aiperf_acme.xpu" not in sys.modules
     kind = plugins.known_devices["xpu"].resolve()
     with pytest.raises(SkipError, match="torch finds no Intel GPU"):
         kind.probe()
@@ -198,13 +186,8 @@ def test_aiperf_devices(site):
 
 
 def test_aiperf_executors(site):
-    site.install("aiperf-acme", example("aiperf_executors"))
-    second = re.findall(r"```python\n(.*?)```", DOCS.read_text().partition("## `aiperf_executors")[2], re.DOTALL)[1]
-    site.write("aiperf_acme/nice.py", second)
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, "aiperf_executors", nice=example("aiperf_executors", 1))
     assert [*plugins.known_executors] == ["here", "torchrun", "nice"]
-    assert "aiperf_acme.nice" not in sys.modules
     executor = plugins.known_executors["nice"].resolve(None)
     crew = executor.start(WorkerSpec(name="a", log=site.folder / "log", ranks=0, memory_limit_bytes=None))
     with pytest.raises(ChildError, match="no attribute 'do_nothing'"):
@@ -215,38 +198,29 @@ def test_aiperf_executors(site):
 
 
 def test_aiperf_formats(site):
-    site.install("aiperf-acme", example("aiperf_formats"))
-    second = re.findall(r"```python\n(.*?)```", DOCS.read_text().partition("## `aiperf_formats")[2], re.DOTALL)[1]
-    site.write("aiperf_acme/solve.py", second)
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, "aiperf_formats", solve=example("aiperf_formats", 1))
     assert [*plugins.known_formats] == ["aiperf", "kernelbench", "flashinfer-trace", "solve"]
-    assert "aiperf_acme.solve" not in sys.modules
     kind = plugins.known_formats["solve"].resolve()
     assert kind.code(site.folder, b"def solve(x): ...") == Code("def solve(x): ...", "solve")
     assert kind.adapt(lambda x: 2 * x, ["x"])().run(x=3) == 6
 
 
 def test_aiperf_analyses(site):
-    site.install("aiperf-acme", example("aiperf_analyses"))
-    site.write("aiperf_acme/noise.py", "def analyze(selection, options):\n    return selection, options\n")
-    plugins = site.load()
-    assert plugins.set_aside == []
-    assert "aiperf_acme.noise" not in sys.modules
-    installed = plugins.analyses["noise"]
-    assert (installed.record.summary, installed.distribution) == (
+    plugins = installed(
+        site, "aiperf_analyses", noise="def analyze(selection, options):\n    return selection, options\n"
+    )
+    analysis = plugins.analyses["noise"]
+    assert (analysis.record.summary, analysis.distribution) == (
         "How wide the intervals of each target are",
         "aiperf-acme",
     )
-    assert installed.record.resolve()(1, 2) == (1, 2)
+    assert analysis.record.resolve()(1, 2) == (1, 2)
 
 
 def test_aiperf_documents(site):
-    site.install("aiperf-acme", example("aiperf_documents"))
-    site.write("aiperf_acme/loads.py", "class Reader:\n    def render(self, document):\n        return [document]\n")
-    plugins = site.load()
-    assert plugins.set_aside == []
-    assert "aiperf_acme.loads" not in sys.modules
+    plugins = installed(
+        site, "aiperf_documents", loads="class Reader:\n    def render(self, document):\n        return [document]\n"
+    )
     kind = plugins.known_documents["load"]
     assert kind.summary == "Loads on a server"
     assert kind.resolve().render("whole") == ["whole"]
@@ -255,9 +229,7 @@ def test_aiperf_documents(site):
 
 
 def test_aiperf_schemas(site):
-    site.install("aiperf-acme", example("aiperf_schemas"))
-    plugins = site.load()
-    assert plugins.set_aside == []
+    plugins = installed(site, "aiperf_schemas")
     schema = plugins.schemas["acme-suite"].record
     assert schema.files == "the suite of aiperf acme"
     site.write("aiperf_acme/schemas/acme-suite.json", "{}")
@@ -265,12 +237,7 @@ def test_aiperf_schemas(site):
 
 
 def test_aiperf_fleets(site):
-    site.install("aiperf-acme", example("aiperf_fleets"))
-    second = re.findall(r"```python\n(.*?)```", DOCS.read_text().partition("## `aiperf_fleets")[2], re.DOTALL)[1]
-    site.write("aiperf_acme/idle.py", second)
-    plugins = site.load()
-    assert plugins.set_aside == []
-    assert "aiperf_acme.idle" not in sys.modules
+    plugins = installed(site, "aiperf_fleets", idle=example("aiperf_fleets", 1))
     fleet = plugins.known_fleets["idle"]
     assert fleet.summary == "This machine, at the lowest priority"
     assert fleet_conformance(lambda folder: fleet.resolve(folder, {}), site.folder) == []
