@@ -4,7 +4,9 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,8 +18,8 @@ from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 
-# The folders of modules that make up results, evidence and a driver for tests of several files.
-sys.path += [str(Path(__file__).parent / name) for name in ("devices", "report", "results", "validity")]
+# The folders of `public_api.py`, and of modules that make up results, evidence and a driver for tests of several files.
+sys.path += [str(Path(__file__).parent / name) for name in ("", "devices", "report", "results", "validity")]
 
 PLUGIN_HEADER = """
 from aiperf_core.commands import Command
@@ -64,6 +66,16 @@ class Site:
     def load(self) -> Plugins:
         """Load what is installed here, and nothing that is installed elsewhere."""
         return load_plugins([str(self.folder)])
+
+
+@pytest.fixture(scope="module")
+def script(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
+    """The repository's program that a file of tests names `SCRIPT`, with its folder on the path, as where it runs."""
+    path: Path = request.module.SCRIPT
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(path.parent))
+        yield import_module(path.stem)
+        sys.modules.pop(path.stem)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """`benchmarks/accuracy.py` decides, prints, reads and records what it should. What it measures needs a GPU."""
 
-import importlib.util
 import json
 import os
 import stat
@@ -18,9 +17,9 @@ from aiperf_core.errors import AiperfError, SkipError
 from aiperf_core.kernels import CudaSource
 from aiperf_core.results import jsontext
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "accuracy.py"
 
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the repository's folder `benchmarks`")
+pytestmark = pytest.mark.skipif(not SCRIPT.is_file(), reason="needs the repository's folder `benchmarks`")
 
 CSV_HEAD = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
@@ -30,13 +29,8 @@ METRIC = "gpu__time_duration.sum"
 
 
 @pytest.fixture(scope="module")
-def accuracy() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("accuracy_script", FOLDER / "accuracy.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def accuracy(script: ModuleType) -> ModuleType:
+    return script
 
 
 @pytest.fixture
@@ -377,6 +371,6 @@ def test_names_are_told_apart_and_streams_come_last(accuracy: ModuleType) -> Non
 def test_its_kernels_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings")
     monkeypatch.setenv("AIPERF_CACHE_DIR", os.fspath(tmp_path))
-    source = CudaSource(FOLDER / "accuracy.cu")
+    source = CudaSource(SCRIPT.with_suffix(".cu"))
     assert source.names() == ("nothing", "boundary")
     assert source.compile("sm_90").startswith(b"\x7fELF")

@@ -19,15 +19,6 @@ def aiperf_targets():
 """
 
 
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPT.parent))
-    import gpu_pass
-
-    yield gpu_pass
-    sys.modules.pop("gpu_pass")
-
-
 class Machine:
     """A machine whose steps take the given seconds, and end with the given codes."""
 

@@ -1,6 +1,5 @@
 """The budget of lines: what is counted as a room, and what is a problem."""
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -9,15 +8,7 @@ SCRIPT = Path(__file__).parents[2] / "line_budget.py"
 pytestmark = pytest.mark.skipif(not SCRIPT.is_file(), reason="needs the repository")
 
 
-@pytest.fixture(scope="module")
-def budget():
-    spec = importlib.util.spec_from_file_location("line_budget", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_rooms_are_the_folders_of_source_and_tests(budget, tmp_path):
+def test_rooms_are_the_folders_of_source_and_tests(script, tmp_path):
     for name, count in {
         "aiperf-x/src/aiperf_x/one.py": 3,
         "aiperf-x/src/aiperf_x/room/two.py": 5,
@@ -27,7 +18,7 @@ def test_rooms_are_the_folders_of_source_and_tests(budget, tmp_path):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("x = 1\n" * count)
-    assert budget.lines(tmp_path) == {
+    assert script.lines(tmp_path) == {
         "aiperf-x/src/aiperf_x": 3,
         "aiperf-x/src/aiperf_x/room": 12,
         "aiperf-x/tests": 11,
@@ -43,5 +34,5 @@ def test_rooms_are_the_folders_of_source_and_tests(budget, tmp_path):
         ({}, {"room": 7}, ["room: has a budget and no lines; remove it from line-budget.toml"]),
     ],
 )
-def test_each_kind_of_problem(budget, counted, allowed, sentences):
-    assert list(budget.problems(counted, allowed)) == sentences
+def test_each_kind_of_problem(script, counted, allowed, sentences):
+    assert list(script.problems(counted, allowed)) == sentences

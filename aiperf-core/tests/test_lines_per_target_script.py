@@ -13,15 +13,6 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "lines_per_target.py"
 ROWS = {"hardware": "x", "runs": [], "expected": {"acme.gather:a": 1, "acme.gather:b": 2, "acme.copy:a": 3}}
 
 
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPT.parent))
-    import lines_per_target
-
-    yield lines_per_target
-    sys.modules.pop("lines_per_target")
-
-
 def test_lines_are_counted_once(script, tmp_path, monkeypatch):
     monkeypatch.setattr(script, "ROOT", tmp_path)
     folder = tmp_path / "aiperf-acme" / "src" / "aiperf_acme"

@@ -1,20 +1,16 @@
 """What others import, call or plug into does not go from one release to the next. `docs/compatibility.md` has the rule."""
 
-import importlib.util
 import re
 import warnings
 from pathlib import Path
 
+import public_api
 import pytest
 
 from aiperf_core import __version__
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs" / "compatibility.md"
-
-specification = importlib.util.spec_from_file_location("public_api", HERE / "public_api.py")
-public_api = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(public_api)
 
 WHAT_TO_DO = """
 

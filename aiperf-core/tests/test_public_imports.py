@@ -8,14 +8,11 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import public_api
 import pytest
 
 ROOT = Path(__file__).parents[2]
 CORE = "aiperf_core"
-
-specification = importlib.util.spec_from_file_location("public_api", Path(__file__).with_name("public_api.py"))
-public_api = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(public_api)
 
 PACKAGES = ("aiperf-ch*/src", "aiperf-labs*/src", "examples/*/src")
 FILES = sorted(file for pattern in PACKAGES for folder in ROOT.glob(pattern) for file in folder.rglob("*.py"))
