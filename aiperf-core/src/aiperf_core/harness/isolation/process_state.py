@@ -387,7 +387,7 @@ def _function_digest(function: types.FunctionType, depth: int) -> str:
     if depth > 3:
         return "…"
     code, space = function.__code__, id(function.__globals__)
-    if function.__defaults__ is function.__kwdefaults__ is function.__closure__ is None:
+    if all(held is None for held in (function.__defaults__, function.__kwdefaults__, function.__closure__)):
         known = _plain_digests.get((id(code), space))
         if known is None or known[0] is not code:
             known = _plain_digests[id(code), space] = code, _digest_of(code, space, [None], depth)
