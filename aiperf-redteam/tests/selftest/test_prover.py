@@ -15,8 +15,8 @@ from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run.from_python import Silent
 from aiperf_core.harness.run.options import Options
-from aiperf_core.harness.run.plan import CANDIDATE, Plan
 from aiperf_core.harness.run.planner import Planner
+from aiperf_core.harness.run.setup import CANDIDATE, Plan
 from aiperf_core.measurements import Estimate
 from aiperf_core.proofs import recording
 from aiperf_core.proofs.outcomes import Outcome
