@@ -104,7 +104,8 @@ def test_a_name_that_cannot_be_written_is_refused_first(folder, tmp_path, comman
     (tmp_path / "folder.csv").mkdir()
     result = ask(folder, command, tmp_path / "folder.csv")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.endswith(f"File '{tmp_path / 'folder.csv'}' is a directory.\n")
+    message = f"aiperf: Invalid value for '-o' / '--out': File '{tmp_path / 'folder.csv'}' is a directory. See: aiperf "
+    assert result.stderr.startswith(message)
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.svg"])
