@@ -92,7 +92,7 @@ def test_the_document(stored: Path) -> None:
     assert text.startswith("# Results of aiperf\n\nHow to read: ")
     heads = [line for line in text.splitlines() if line.startswith("## ")]
     assert heads == ["## rows", "## ladder", "## warnings", "## work of a call", "## machines", "## what fixed rules say",
-                     "## Not believed or not read: 4"]  # fmt: skip
+                     "## Left out: 4"]  # fmt: skip
     assert (
         "| ch07.memory_access:wide | nvidia-h200-x1 | variant | FASTER | 601.3 µs [599.5, 603.1] | 8.67x [8.64, 8.70] |"
         in text
@@ -105,7 +105,7 @@ def test_the_document(stored: Path) -> None:
 
 def test_a_table_without_the_option(stored: Path) -> None:
     text = run(stored).stdout
-    assert text.startswith("Context of results\n5 rows of 1 target; 4 not believed or not read.\n")
+    assert text.startswith("Context of results\n5 rows of 1 target; 2 not trusted, 2 did not run.\n")
     assert "# Results" not in text
 
 

@@ -11,7 +11,6 @@ from aiperf_analysis.sources import source
 from aiperf_analysis.store import adding, reading
 from aiperf_analysis.store.database import opened
 from aiperf_core.results import example
-from aiperf_core.results.models import DISBELIEVED
 
 HERE = Path(__file__).parent
 site = runpy.run_path(str(HERE / "dashboard_site.py"))
@@ -158,13 +157,16 @@ def test_a_run_whose_folder_is_gone_says_so_and_shows_its_rows(url, engine, fold
     assert client.get(series).status_code == 200
 
 
-def test_a_row_that_is_not_believed_is_on_the_overview(url, tmp_path):
+def test_rows_that_are_not_trusted_or_did_not_run_are_on_the_overview(url, tmp_path):
     runpy.run_path(str(HERE / "dashboard_bundles.py"))["whole"](tmp_path / "runs", 1)
     text = site["client_of"](filled(url, tmp_path / "runs")).get("/").text
-    wrong = [row for row in example.rows() if row.verdict in DISBELIEVED]
+    wrong = [row for row in example.rows() if row.verdict.is_distrusted]
+    assert len(wrong) == 2
     assert f"Not trusted in the newest results: {len(wrong)}" in text
     for row in wrong:
         assert f">{row.name}</a>" in text
+    assert ">tensor_memory</a>" not in text
+    assert "1 row of the newest results did not run, because their machines cannot run them." in text
 
 
 def test_a_series_of_a_store_has_the_steps_of_the_folder(client, folder):

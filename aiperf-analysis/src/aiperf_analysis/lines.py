@@ -71,7 +71,8 @@ class RunLine:
     name: the name of its folder.
     ending: how it ended: empty where all is well.
     verdicts: the counts of verdicts of its variants, the most frequent first.
-    distrusted: how many rows are not believed.
+    distrusted: how many rows a finding or a failure speaks against.
+    skipped: how many rows this machine cannot run.
     loads, fleets: how many loads on servers and fleets of machines it holds.
     """
 
@@ -83,6 +84,7 @@ class RunLine:
     rows: int
     verdicts: tuple[tuple[str, int], ...]
     distrusted: int
+    skipped: int
     ending: str
     labels: tuple[tuple[str, str], ...]
     loads: int
@@ -106,7 +108,7 @@ def is_seal(text: str) -> bool:
 
 @frozen(kw_only=True)
 class Distrusted:
-    """A row of a newest result that is not believed."""
+    """A row of a newest result that is not trusted."""
 
     bundle: str
     target: str
@@ -121,13 +123,15 @@ class Newest:
     """The newest results of each target, device, kind of machine and size.
 
     verdicts: the counts of the verdicts of variants, in the order of `Verdict`.
-    distrusted: the first rows that are not believed, of `every_distrusted`.
+    distrusted: the first rows that are not trusted, of `every_distrusted`.
+    skipped: how many rows did not run, because their machines cannot run them.
     targets: the names of the targets.
     """
 
     verdicts: Sequence[tuple[str, int]]
     distrusted: Sequence[Distrusted]
     every_distrusted: int
+    skipped: int
     targets: Sequence[str]
 
 
@@ -209,7 +213,8 @@ def _run_line(run: Measured, entries: Sequence[Entry]) -> RunLine:
         targets=tuple(dict.fromkeys(entry.result.target for entry in entries)),
         rows=len(entries),
         verdicts=most_frequent(variants),
-        distrusted=sum(not entry.believed for entry in entries),
+        distrusted=sum(entry.row.verdict.is_distrusted for entry in entries),
+        skipped=sum(entry.row.is_skipped for entry in entries),
         ending="" if run.manifest.complete else "not complete",
         labels=tuple(sorted(run.manifest.labels.items())),
         loads=len(sealed_names(run.manifest, "load")),
@@ -218,13 +223,14 @@ def _run_line(run: Measured, entries: Sequence[Entry]) -> RunLine:
 
 
 def newest_of_selection(selection: Selection, most: int) -> Newest:
-    """The newest results of a selection, with at most `most` rows that are not believed."""
+    """The newest results of a selection, with at most `most` rows that are not trusted."""
     every = selection.latest().every
-    distrusted = [entry for entry in every if not entry.believed]
+    distrusted = [entry for entry in every if entry.row.verdict.is_distrusted]
     return Newest(
         verdicts=in_order(Counter(entry.row.verdict.value for entry in every if entry.row.role == "variant")),
         distrusted=[_distrusted(entry) for entry in distrusted[:most]],
         every_distrusted=len(distrusted),
+        skipped=sum(entry.row.is_skipped for entry in every),
         targets=sorted({entry.result.target for entry in every}),
     )
 

@@ -27,7 +27,7 @@ from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.hardware import hardware_key
 from aiperf_core.results.listing import bundles
-from aiperf_core.results.models import DISBELIEVED, Manifest, Row, TargetResult
+from aiperf_core.results.models import Manifest, Row, TargetResult
 from aiperf_core.results.seal_check import SealError, check
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Entry:
     @property
     def believed(self) -> bool:
         """Whether its figures may be used."""
-        return self.row.verdict not in DISBELIEVED
+        return self.row.is_believed
 
     @property
     def baseline(self) -> Row | None:

@@ -9,7 +9,7 @@ from aiperf_core.measurements import Energy, Estimate
 from aiperf_core.render.row_columns import COLUMNS
 from aiperf_core.report import text
 from aiperf_core.report.metrics import BY_NAME, METRICS, STORED, SUMMARY, disbelief, half_width, of_goal
-from aiperf_core.report.result import Figure
+from aiperf_core.report.result import Figure, LeftOut, causes
 from aiperf_core.results import example
 from aiperf_core.results.models import DISBELIEVED, Observations, Row, Verdict
 
@@ -46,6 +46,15 @@ def test_every_metric_is_a_column_of_tables_and_of_exports():
     assert row["speed_of_light_fraction"] == pytest.approx(WIDE.speed_of_light.fraction)
     assert row["speed_of_light_fraction_low"] < row["speed_of_light_fraction"] < row["speed_of_light_fraction_high"]
     assert row["bytes_per_s"] == WIDE.bytes_per_s
+
+
+def test_a_row_that_this_machine_cannot_run_is_not_distrusted():
+    left_out = [LeftOut(verdict.value, verdict.value, "") for verdict in (*Verdict, Verdict.SKIPPED)]
+    assert {verdict.name for verdict in Verdict if verdict.is_distrusted} == {"INVALID", "UNTRUSTED", "FAILED"}
+    assert (
+        causes([part for part in left_out if not Verdict(part.verdict).is_believed]) == "3 not trusted, 2 did not run"
+    )
+    assert causes([LeftOut("a bundle", "", "it cannot be read"), LeftOut("a point", "OVERLOAD", "")]) == ""
 
 
 @pytest.mark.parametrize("verdict", DISBELIEVED)

@@ -1,4 +1,4 @@
-"""No list of metrics stands outside of `report/metrics.py`: a new metric is one line there."""
+"""Decisions that stand in one file: the list of metrics, and which verdicts are believed."""
 
 import ast
 from collections.abc import Iterator
@@ -28,6 +28,12 @@ def test_a_list_is_seen():
         'cells = {"time_s": 1, "speedup": 2, "peak_bytes": 3, "joules_per_call": 4, **others}',
     ):
         assert max(map(len, lists(ast.parse(text)))) == MANY
+
+
+def test_belief_is_decided_by_the_verdict_alone():
+    """The other two describe the files of a bundle."""
+    naming = {file.name for file in FILES if "DISBELIEVED" in file.read_text()}
+    assert naming == {"models.py", "schema.py", "structure.py"}
 
 
 def test_metrics_are_listed_once():

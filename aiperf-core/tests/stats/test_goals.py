@@ -182,6 +182,12 @@ def test_the_best_variant_is_the_fastest_that_is_believed() -> None:
     found = attrs.evolve(found, rows=rows)
     assert figure("BW", found).implementation == "coalesced"
     assert refusal("BW", found, implementation="quick") == "quick is UNTRUSTED, which is not believed"
+    skipped = [
+        attrs.evolve(row, verdict=Verdict.SKIPPED, reason="needs sm_100") if row.name == "quick" else row
+        for row in found.rows
+    ]
+    why = refusal("BW", attrs.evolve(found, rows=skipped), implementation="quick")
+    assert why == "quick did not run: needs sm_100"
     none = [row for row in found.rows if row.name not in ("coalesced", "strided", "memcpy")]
     expected = "no variant is believed (quick UNTRUSTED, remembered INVALID)"
     assert refusal("BW", attrs.evolve(found, rows=none)) == expected

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.models import DISBELIEVED
 from aiperf_core.stats.distributions import f_tail, t_end, t_tail
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def measured(bundle: Bundle, machine: str) -> Iterable[Measured]:
         believed = {
             row.name: math.log(row.time_s.value)
             for row in bundle.outline(name).rows
-            if row.verdict not in DISBELIEVED and row.time_s is not None and row.time_s.value > 0
+            if row.is_believed and row.time_s is not None and row.time_s.value > 0
         }
         if believed:
             yield Measured(f"{name}:{','.join(sorted(believed))}", machine, sum(believed.values()) / len(believed))

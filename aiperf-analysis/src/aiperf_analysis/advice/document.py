@@ -51,7 +51,7 @@ def _table(table: Table, room: int) -> tuple[str, int]:
 
 def _left_out(left_out: Sequence[LeftOut], room: int) -> tuple[str, int]:
     rows = [f"- {words(one.what)} {one.verdict}: {words(one.reason)}" for one in left_out]
-    return _fitted([f"## Not believed or not read: {len(left_out)}", ""], rows, room)
+    return _fitted([f"## Left out: {len(left_out)}", ""], rows, room)
 
 
 def _fitted(head: Sequence[str], rows: Sequence[str], room: int) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from aiperf_core import units
 from aiperf_core.analysis_options import option
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
-from aiperf_core.report.result import Column, Figure, Record, Result, Table, counted
+from aiperf_core.report.result import Column, Figure, Record, Result, Table, causes, counted
 
 KEY_VARIABLE = "AIPERF_LLM_KEY"
 
@@ -54,7 +54,9 @@ def analyze(selection: Selection, options: Options) -> Result:
     tables = [one for one in tables if one.records]
     rows = units.plural("row", len(newest.entries))
     targets = units.plural("target", len({one.base_target for one in newest.entries}))
-    summary = [f"{rows} of {targets}; {len(newest.left_out)} not believed or not read."]
+    counts = [f"{rows} of {targets}", causes(newest.left_out)]
+    counts += [f"{len(newest.unreadable)} not read"] if newest.unreadable else []
+    summary = [f"{'; '.join(filter(None, counts))}."]
     text, said = "", None
     if options.for_llm or options.ask:
         text, cut = document.markdown(summary, tables, newest.left_out, options.most)

@@ -31,7 +31,6 @@ from aiperf_core.report.result import (
     counted,
     figure,
 )
-from aiperf_core.results.models import DISBELIEVED
 from aiperf_core.stats.compare import independent_ratio
 from aiperf_core.stats.draws import DRAWS
 from aiperf_core.targets import WORLD_SIZE
@@ -400,7 +399,7 @@ def _measured_series(group: Group, name: str, colour: str) -> Series:
             label="",
             x=counted(at, "count"),
             y=figure(entry.row.time_s, "s"),
-            mark=entry.row.verdict.value if entry.row.verdict in DISBELIEVED else "",
+            mark="" if entry.row.is_believed else entry.row.verdict.value,
             origin=entry.origin,
             colour=colour,
         )

@@ -13,7 +13,7 @@ from aiperf_analysis.selection import Entry, Selection, select
 from aiperf_core.errors import ExitCode
 from aiperf_core.report.metrics import STORED
 from aiperf_core.report.result import Origin
-from aiperf_core.results.models import DISBELIEVED, Verdict
+from aiperf_core.results.models import Verdict
 
 _RED, _YELLOW, _GREEN = "#c0392b", "#b7791f", "#2f7d32"
 
@@ -186,11 +186,11 @@ def _told(gate: Gate, series: RunSeries, standing: Standing, word: str) -> Decis
 
 
 def _distrusted(selection: Selection, run: str) -> list[Decision]:
-    """The rows of the newest run that are not believed, and its targets that did not start."""
+    """The rows of the newest run that are not trusted, and its targets that did not start."""
     found = []
     for one in _of_run(selection, run):
         verdict = one.row.verdict
-        if verdict not in DISBELIEVED or verdict is Verdict.SKIPPED:
+        if not verdict.is_distrusted:
             continue
         word = "FAILED" if verdict is Verdict.FAILED else "DISTRUSTED"
         reason = f"{verdict.value}: {one.row.reason}"

@@ -74,7 +74,7 @@ class Source(Protocol):
         """The runs that match, newest first."""
 
     def newest(self, filters: Filters, most: int) -> Newest:
-        """The newest results that match; at most `most` rows that are not believed."""
+        """The newest results that match; at most `most` rows that are not trusted."""
 
     def of_run(self, asked: str) -> Selection:
         """A selection that has the run with this id, or with this begin of an id, if there is one."""

@@ -22,12 +22,13 @@ from aiperf_analysis.store.values import problem_of
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.metrics import SUMMARY, Metric, disbelief
 from aiperf_core.report.result import Figure
-from aiperf_core.results.models import DISBELIEVED, Verdict
+from aiperf_core.results.models import Verdict
 
 ROLES = ("baseline", "variant", "yardstick", "control")
 CHUNK = 500  # values in a list of a statement
 PART = 250  # rows of a long answer that are read at a time
-NOT_BELIEVED = [verdict.value for verdict in DISBELIEVED]
+NOT_BELIEVED = [verdict.value for verdict in Verdict if not verdict.is_believed]
+DISTRUSTED = [verdict.value for verdict in Verdict if verdict.is_distrusted]
 ALL = Filters()
 Conditions = Sequence["sa.ColumnElement[bool]"]
 

@@ -11,9 +11,9 @@ from aiperf_analysis.filters import Filters
 from aiperf_analysis.lines import RunLine, most_frequent
 from aiperf_analysis.store import tables
 from aiperf_analysis.store.database import Database
-from aiperf_analysis.store.figures import RowsOf, by_bundle, chunks, newest_first
+from aiperf_analysis.store.figures import DISTRUSTED, RowsOf, by_bundle, chunks, newest_first
 from aiperf_core.results.filenames import MANIFEST
-from aiperf_core.results.models import DISBELIEVED, Verdict
+from aiperf_core.results.models import Verdict
 
 
 @frozen
@@ -107,10 +107,10 @@ def _run_lines(database: Database, bundles: Sequence[int], filters: Filters) -> 
 
 
 def _run_line(stored: Stored, rows: Sequence[RowsOf]) -> RunLine:
-    variants, distrusted = Counter[str](), 0
+    variants, every = Counter[str](), Counter[str]()
     for part in rows:
         variants[part.verdict] += part.rows if part.role == "variant" else 0
-        distrusted += part.rows if Verdict(part.verdict) in DISBELIEVED else 0
+        every[part.verdict] += part.rows
     return RunLine(
         bundle=stored.id,
         name=stored.name,
@@ -119,7 +119,8 @@ def _run_line(stored: Stored, rows: Sequence[RowsOf]) -> RunLine:
         targets=tuple(dict.fromkeys(part.target for part in rows)),
         rows=sum(part.rows for part in rows),
         verdicts=most_frequent(variants),
-        distrusted=distrusted,
+        distrusted=sum(every[verdict] for verdict in DISTRUSTED),
+        skipped=every[Verdict.SKIPPED],
         ending="" if stored.complete else "not complete",
         labels=tuple(sorted(stored.labels.items())),
         loads=len(stored.loads),

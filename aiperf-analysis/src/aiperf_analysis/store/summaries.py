@@ -1,6 +1,7 @@
 """Summaries of the newest results for the dashboard's first page, by SQL alone."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -16,9 +17,10 @@ from aiperf_analysis.lines import NO_REASON, Distrusted, Newest, in_order
 from aiperf_analysis.selection import SeriesKey
 from aiperf_analysis.store import tables
 from aiperf_analysis.store.database import Database
-from aiperf_analysis.store.figures import NOT_BELIEVED, chosen, key_from, labelled
+from aiperf_analysis.store.figures import DISTRUSTED, NOT_BELIEVED, chosen, key_from, labelled
 from aiperf_analysis.store.figures import newest as newest_of
 from aiperf_core.measurements import Estimate
+from aiperf_core.results.models import Verdict
 
 RECENT = 24  # newest runs of a series that its newest run is held to
 
@@ -35,20 +37,23 @@ class Worse:
 
 
 def newest_results(database: Database, filters: Filters, most: int) -> Newest:
-    """The newest results, with at most `most` rows that are not believed."""
+    """The newest results, with at most `most` rows that are not trusted."""
     of, row, bundle, target = newest_of(filters), tables.row, tables.bundle, tables.target
     joined = of.join(row, row.c.target == of.c.target).join(target, target.c.id == of.c.target)
     columns = (bundle.c.id, target.c.name, row.c.name.label("row"), target.c.params, row.c.verdict, row.c.reason)
     with database.reading() as connection:
         conditions = chosen(connection, filters)
-        disbelieved = (row.c.verdict.in_(NOT_BELIEVED), *conditions)
-        few = sa.select(*columns).select_from(joined.join(bundle, bundle.c.number == row.c.bundle)).where(*disbelieved)
-        every = sa.select(sa.func.count()).select_from(joined).where(*disbelieved)
+        distrusted = (row.c.verdict.in_(DISTRUSTED), *conditions)
+        few = sa.select(*columns).select_from(joined.join(bundle, bundle.c.number == row.c.bundle)).where(*distrusted)
         names = sa.select(target.c.name).distinct().select_from(joined).where(*conditions).order_by(target.c.name)
-        by_verdict = sa.select(row.c.verdict, sa.func.count().label("rows")).select_from(joined).group_by(row.c.verdict)
-        counts = connection.execute(by_verdict.where(row.c.role == "variant", *conditions)).all()
+        kinds = (row.c.verdict, row.c.role)
+        counted = sa.select(*kinds, sa.func.count().label("rows")).select_from(joined).where(*conditions)
+        variants, every = Counter[str](), Counter[str]()
+        for stored in connection.execute(counted.group_by(*kinds)):
+            every[stored.verdict] += stored.rows
+            variants[stored.verdict] += stored.rows if stored.role == "variant" else 0
         return Newest(
-            verdicts=in_order({stored.verdict: stored.rows for stored in counts}),
+            verdicts=in_order(variants),
             distrusted=[
                 Distrusted(
                     bundle=stored.id,
@@ -60,7 +65,8 @@ def newest_results(database: Database, filters: Filters, most: int) -> Newest:
                 )
                 for stored in connection.execute(few.order_by(target.c.name, row.c.position).limit(most))
             ],
-            every_distrusted=connection.execute(every).scalar_one(),
+            every_distrusted=sum(every[verdict] for verdict in DISTRUSTED),
+            skipped=every[Verdict.SKIPPED],
             targets=list(connection.execute(names).scalars()),
         )
 

@@ -9,7 +9,7 @@ from aiperf_core import units
 from aiperf_core.names import words
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import LABEL, Look
-from aiperf_core.results.models import DISBELIEVED, Finding, Row, TargetResult
+from aiperf_core.results.models import Finding, Row, TargetResult
 
 LOAD = "environment.background_load"
 NOT_AUDITED = "timing.not_audited"
@@ -33,7 +33,7 @@ def is_machine_wide(finding: Finding) -> bool:
 
 def machine_notes(results: Sequence[TargetResult]) -> Iterator[tuple[str, str]]:
     """The notes that hold for the machine: a label and a sentence each."""
-    rows = [(result, row) for result in results for row in result.rows if row.verdict not in DISBELIEVED]
+    rows = [(result, row) for result in results for row in result.rows if row.is_believed]
     measured = [(result, row) for result, row in rows if row.time_s]
     concerned: dict[tuple[str, str], list[tuple[TargetResult, Row]]] = {}
     loaded: list[tuple[TargetResult, Row, Finding]] = []

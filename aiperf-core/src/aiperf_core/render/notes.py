@@ -16,7 +16,7 @@ from aiperf_core.names import lines, words
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import LABEL, VERDICT_STYLES, Look
 from aiperf_core.render.machine_notes import is_machine_wide
-from aiperf_core.results.models import DISBELIEVED, Overhead, Row, TargetResult, Verdict
+from aiperf_core.results.models import Overhead, Row, TargetResult, Verdict
 from aiperf_core.stats.best import best_gain
 from aiperf_core.stats.claims import NO_GAIN, predictions
 
@@ -31,7 +31,7 @@ def reasons_of(result: TargetResult, look: Look) -> Table:
     if best is not None:
         grid.add_row(Text("why", "bold"), Text.assemble((words(best.name), "bold"), f": {words(best.why or '')}"))
     for row in result.rows:
-        if row.verdict in DISBELIEVED or row.reason:
+        if not row.is_believed or row.reason:
             if grid.row_count:
                 grid.add_row()
             _add_reason(grid, row, look)
@@ -41,7 +41,7 @@ def reasons_of(result: TargetResult, look: Look) -> Table:
 def _add_reason(grid: Table, row: Row, look: Look) -> None:
     label = Text(row.verdict.value, VERDICT_STYLES[row.verdict])
     grid.add_row(label, Text.assemble((words(row.name), "bold"), f": {lines(row.reason or '')}"))
-    if row.verdict not in DISBELIEVED:
+    if row.is_believed:
         return
     for finding in row.findings:
         message = words(finding.message)
@@ -124,7 +124,7 @@ def no_gain(device: str, why: str) -> str:
 
 def _beside(rows: list[Row]) -> Iterator[tuple[str, str]]:
     """Measurements beside the time of a call: end of asynchronous work, latencies, page faults."""
-    told = [(words(row.name), row.beside) for row in rows if row.beside and row.verdict not in DISBELIEVED]
+    told = [(words(row.name), row.beside) for row in rows if row.beside and row.is_believed]
     done = [f"{name} {units.seconds(one['until_done_s'])}" for name, one in told if "until_done_s" in one]
     if done:
         yield (
@@ -143,7 +143,7 @@ def _beside(rows: list[Row]) -> Iterator[tuple[str, str]]:
 def _energy(rows: list[Row]) -> Iterator[tuple[str, str]]:
     """The energy of a call."""
     for row in rows:
-        if row.energy and row.verdict not in DISBELIEVED:
+        if row.energy and row.is_believed:
             whole = units.joules(row.energy.joules_per_call)
             yield "energy", f"{words(row.name)} {whole} a call, {_above_idle(row.energy)}"
 
@@ -160,7 +160,7 @@ def _above_idle(energy: Energy) -> str:
 
 def _verified(rows: list[Row]) -> Iterator[tuple[str, str]]:
     """The number of samples that were compared with the reference, and their largest error."""
-    judgements = [row.judgement for row in rows if row.judgement and row.verdict not in DISBELIEVED]
+    judgements = [row.judgement for row in rows if row.judgement and row.is_believed]
     if not judgements:
         return
     samples = sum(one.samples for one in judgements)
@@ -174,7 +174,7 @@ def _warnings(rows: list[Row]) -> Iterator[tuple[str, str]]:
     concerned: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         for finding in row.findings:
-            if row.verdict not in DISBELIEVED and not is_machine_wide(finding):
+            if row.is_believed and not is_machine_wide(finding):
                 concerned.setdefault((finding.issue, words(finding.message)), []).append(words(row.name))
     measured = sum(1 for row in rows if row.time_s)
     for (issue, message), names in concerned.items():

@@ -11,7 +11,7 @@ from aiperf_core.errors import UsageError
 from aiperf_core.render.look import Look
 from aiperf_core.report import cell_text
 from aiperf_core.report.metrics import BY_NAME, METRICS, Metric
-from aiperf_core.results.models import DISBELIEVED, Row, TargetResult, Verdict
+from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.targets import nearest
 
 
@@ -88,14 +88,14 @@ def in_order(rows: Sequence[tuple[TargetResult, Row]], sort: str) -> list[tuple[
     """The rows in an order of `View.sort`; rows without the figure are last. A baseline has the speedup 1."""
     keys: dict[str, Callable[[tuple[TargetResult, Row]], tuple[bool, float] | str]] = {
         "speedup": lambda pair: _descending(_speedup_of(pair[1])),
-        "time": lambda pair: _ascending(pair[1].time_s.value if pair[1].time_s and _trusted(pair[1]) else None),
+        "time": lambda pair: _ascending(pair[1].time_s.value if pair[1].time_s and pair[1].is_believed else None),
         "name": lambda pair: f"{pair[0].target}:{pair[1].name}",
     }
     return sorted(rows, key=keys[sort]) if sort in keys else list(rows)
 
 
 def _speedup_of(row: Row) -> float | None:
-    if not _trusted(row):
+    if not row.is_believed:
         return None
     return 1.0 if row.role == "baseline" else row.speedup.value if row.speedup else None
 
@@ -106,11 +106,6 @@ def _ascending(value: float | None) -> tuple[bool, float]:
 
 def _descending(value: float | None) -> tuple[bool, float]:
     return value is None, -(value or 0.0)
-
-
-def _trusted(row: Row) -> bool:
-    """Whether figures that follow from the time are shown. The time of another row is evidence, not a result."""
-    return row.verdict not in DISBELIEVED
 
 
 # --- figures of a row
@@ -156,7 +151,7 @@ _OTHER_WIDTH, _INTERVAL_WIDTH = 12, 16
 def _shown(metric: Metric, result: TargetResult, row: Row) -> units.Shown:
     """The figure of a row in print, or of one that is not believed its evidence: a time or a size that was measured."""
     figure = metric.of(result, row)
-    if figure.value is None and not _trusted(row) and metric.unit in ("s", "B", "count"):
+    if figure.value is None and not row.is_believed and metric.unit in ("s", "B", "count"):
         figure = metric.measure(result, row)
     if figure.value is None:
         return units.Shown()
@@ -167,7 +162,7 @@ def _shown(metric: Metric, result: TargetResult, row: Row) -> units.Shown:
 
 def _value(metric: Metric, result: TargetResult, row: Row, look: Look) -> Text:
     bold = metric.key == "speedup" and row.verdict is Verdict.FASTER
-    style = "bold" if bold else "dim" if not _trusted(row) or metric.key in _FAINT else ""
+    style = "bold" if bold else "dim" if not row.is_believed or metric.key in _FAINT else ""
     return look.text(_shown(metric, result, row).value, style)
 
 
@@ -180,11 +175,11 @@ def _verdict(_: TargetResult, row: Row, look: Look) -> Text:
 
 
 def _rate(_: TargetResult, row: Row, look: Look) -> Text:
-    return Text(rate_of(row) if _trusted(row) else "")
+    return Text(rate_of(row) if row.is_believed else "")
 
 
 def _memory_gain(_: TargetResult, row: Row, look: Look) -> Text:
-    return Text(less_memory(row) if _trusted(row) else "", "dim")
+    return Text(less_memory(row) if row.is_believed else "", "dim")
 
 
 def _of_metrics() -> Iterator[tuple[str, RowColumn]]:

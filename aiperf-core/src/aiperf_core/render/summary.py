@@ -11,18 +11,22 @@ from aiperf_core.names import words
 from aiperf_core.render.grid import Column, Line, fold, table, total
 from aiperf_core.render.look import VERDICT_STYLES, Look
 from aiperf_core.render.row_columns import less_memory
-from aiperf_core.results.models import DISBELIEVED, Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.stats.best import best_variant
 
 Finished = TargetResult | SkippedTarget
 FOLDS = (60, 40, 30, 22, 16)  # longest line of a name, tried in this order
-TROUBLED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED)
 
 
 def chosen(result: TargetResult) -> Row | None:
-    """The variant that stands for a target: the best, or else the first in the order of `DISBELIEVED`."""
-    others = [row for row in result.rows if row.role == "variant" and row.verdict in DISBELIEVED]
-    return best_variant(result) or min(others, key=lambda row: DISBELIEVED.index(row.verdict), default=None)
+    """The variant that stands for a target: the best, or else the first in the order of `Verdict`."""
+    others = [row for row in result.rows if row.role == "variant" and not row.is_believed]
+    return best_variant(result) or min(others, key=lambda row: [*Verdict].index(row.verdict), default=None)
+
+
+def others_distrusted(result: TargetResult, row: Row | None) -> Counter[Verdict]:
+    """The counts of verdicts of other rows that are not trusted."""
+    return Counter(other.verdict for other in result.rows if other is not row and other.verdict.is_distrusted)
 
 
 def headline(result: Finished, look: Look) -> Text:
@@ -38,8 +42,7 @@ def headline(result: Finished, look: Look) -> Text:
     gain = less_memory(row) or (units.ratio_estimate(row.speedup).value if row.speedup else "")
     line.append(f"{gain} " if gain else "")
     line.append_text(look.verdict(row.verdict))
-    troubled = Counter(other.verdict for other in result.rows if other is not row and other.verdict in TROUBLED)
-    for verdict, count in troubled.items():
+    for verdict, count in others_distrusted(result, row).items():
         line.append(f", {count} ").append_text(look.verdict(verdict))
     return line
 

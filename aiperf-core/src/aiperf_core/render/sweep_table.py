@@ -12,7 +12,7 @@ from aiperf_core.render.look import LABEL, VERDICT_STYLES, Look
 from aiperf_core.render.machine_notes import is_machine_wide, machine_notes
 from aiperf_core.render.summary import counts, verdicts
 from aiperf_core.report.drawings import at, spelled
-from aiperf_core.results.models import DISBELIEVED, TargetResult, Verdict
+from aiperf_core.results.models import TargetResult, Verdict
 from aiperf_core.results.sweeps import Sweep, SweepRow
 
 # Layouts, tried in this order: the longest line of a name, and whether the interval stands below the median.
@@ -113,7 +113,7 @@ def _notes(sweep: Sweep, look: Look) -> Iterator[tuple[Text, str]]:
     """Interrupted points, why rows are not believed, and the warnings, each with its points."""
     reasons: dict[tuple[Verdict, str, str], list[str]] = {}
     for row in sweep.rows:
-        if row.verdict in DISBELIEVED:
+        if not row.verdict.is_believed:
             key = row.verdict, words(row.implementation or ""), words(row.reason or "")
             reasons.setdefault(key, []).append(at(sweep, row.values))
     partial = [at(sweep, values) for values, one in sweep.points if isinstance(one, TargetResult) and not one.complete]
@@ -124,7 +124,7 @@ def _notes(sweep: Sweep, look: Look) -> Iterator[tuple[Text, str]]:
     warnings: dict[str, list[str]] = {}
     for values, result in sweep.points:
         rows = result.rows if isinstance(result, TargetResult) else []
-        findings = [finding for one in rows if one.verdict not in DISBELIEVED for finding in one.findings]
+        findings = [finding for one in rows if one.is_believed for finding in one.findings]
         for finding in findings:
             if not is_machine_wide(finding):
                 warnings.setdefault(finding.issue, []).append(at(sweep, values))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from aiperf_core.report.svg import SERIES
-from aiperf_core.results.models import DISBELIEVED
+from aiperf_core.results.models import Verdict
 
 FIT, FRONT = "fit", "front"
 # Marks in the colour of their series: the form (see `svg.mark`) and the classes.
@@ -28,7 +28,7 @@ _JUDGED: Mapping[str, tuple[str, str]] = {
     "MEASURED": ("circle", "mark v-MEASURED"),
     "throttled": ("circle", "held"),
     "OVERLOAD": ("diamond", "mark disbelieved"),
-    **{word.value: ("cross", "hollow disbelieved") for word in DISBELIEVED},
+    **{word.value: ("cross", "hollow disbelieved") for word in Verdict if not word.is_believed},
 }
 MARKS: Mapping[str, tuple[str, str]] = {**ROLES, **_JUDGED}
 _BASELINE, _OTHERS = SERIES[-1], SERIES[:-1]

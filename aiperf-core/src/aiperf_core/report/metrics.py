@@ -13,7 +13,7 @@ from attrs import frozen
 
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.result import Certainty, Figure, counted, figure
-from aiperf_core.results.models import DISBELIEVED, Row, TargetResult, Verdict
+from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.stats.spread import Spread, spread_of
 
 Better = Literal["down", "up"]
@@ -80,7 +80,7 @@ class Metric:
 
 def disbelief(verdict: Verdict, reason: str | None) -> str:
     """Why a row has no figures, from its verdict and its reason; empty where it is believed."""
-    if verdict not in DISBELIEVED:
+    if verdict.is_believed:
         return ""
     return f"{verdict.value}: {reason or 'no reason was recorded'}"
 

@@ -17,7 +17,7 @@ from aiperf_core.report.picture import picture
 from aiperf_core.report.result import Axis, Band, Drawing, Figure, Origin, Point, Series, counted, figure
 from aiperf_core.report.samples import RowSamples
 from aiperf_core.report.svg import Picture
-from aiperf_core.results.models import DISBELIEVED, Row, TargetResult
+from aiperf_core.results.models import Row, TargetResult
 
 # On a scale that starts at zero, a time five times less is still a length that a reader can compare.
 LINEAR = 5.0
@@ -119,7 +119,7 @@ def _speedups(target: Subject, floor: float, link: Link | None) -> Chart:
 
 def _compared(target: Subject) -> Iterator[tuple[Row, Estimate]]:
     rows = (samples.row for samples in target.rows)
-    return ((row, row.speedup) for row in rows if row.speedup is not None and row.verdict not in DISBELIEVED)
+    return ((row, row.speedup) for row in rows if row.speedup is not None and row.is_believed)
 
 
 def _chart(title: str, about: Sequence[str], drawings: Sequence[Drawing], target: Subject, message: str) -> Chart:
@@ -157,7 +157,7 @@ def _times(target: Subject) -> Chart:
         about.append("Thick lines are the middle half.")
     if sol is not None and not is_sol_shown:
         about.append(f"The speed of light (SOL), {units.seconds(sol)}, is outside of the picture.")
-    believed = [row for row in rows if row.row.verdict not in DISBELIEVED]
+    believed = [row for row in rows if row.row.is_believed]
     least = min(believed, key=lambda row: row.median).row.name if len(believed) > 1 else ""
     message = f"{least} has the lowest median time per call: " if least else "median time per call: "
     message += ", ".join(f"{row.row.name} {units.seconds(row.median)}" for row in rows)
@@ -292,4 +292,4 @@ def _starts(blocks: Sequence[Sequence[sampled.Point]]) -> list[float]:
 
 def _name(row: RowSamples) -> str:
     """The name of a row, with its verdict where it is not believed."""
-    return f"{row.row.name}, {row.row.verdict.value}" if row.row.verdict in DISBELIEVED else row.row.name
+    return row.row.name if row.row.is_believed else f"{row.row.name}, {row.row.verdict.value}"

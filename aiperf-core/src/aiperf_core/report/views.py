@@ -16,9 +16,10 @@ from aiperf_core.report.result import (
     Result,
     Source,
     Table,
+    causes,
 )
 from aiperf_core.results.listing import Run, Unreadable
-from aiperf_core.results.models import DISBELIEVED, Manifest, SkippedTarget, TargetResult
+from aiperf_core.results.models import Manifest, SkippedTarget, TargetResult
 
 
 def rows(run: Source, manifest: Manifest, results: Sequence[TargetResult | SkippedTarget]) -> Result:
@@ -44,22 +45,23 @@ def rows(run: Source, manifest: Manifest, results: Sequence[TargetResult | Skipp
         Column("verdict", "verdict", "verdict"),
         *(Column(metric.key, metric.title, "figure") for metric in shown),
     ]
+    left_out = [LeftOut(target.target, target.verdict.value, target.reason) for target in skipped] + [
+        LeftOut(f"{result.target}:{row.name}", row.verdict.value, row.reason or "", Origin(run.id, result.target))
+        for result in measured
+        for row in result.rows
+        if not row.is_believed
+    ]
+    counts = [units.plural("target", len(measured)), units.plural("implementation", len(records)), causes(left_out)]
     return Result(
         analysis="run",
         title=run.path,
         summary=[
-            f"{units.plural('target', len(measured))}, {units.plural('implementation', len(records))}",
+            ", ".join(filter(None, counts)),
             f"run {units.moment(manifest.created)} on {machine_name(manifest)}",
         ],
         tables=[Table("rows", "Implementations", columns, records)] if records else [],
         drawings=_gains(run, measured),
-        left_out=[LeftOut(target.target, target.verdict.value, target.reason) for target in skipped]
-        + [
-            LeftOut(f"{result.target}:{row.name}", row.verdict.value, row.reason or "", Origin(run.id, result.target))
-            for result in measured
-            for row in result.rows
-            if row.verdict in DISBELIEVED
-        ],
+        left_out=left_out,
         sources=[run],
     )
 

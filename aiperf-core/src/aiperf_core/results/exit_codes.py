@@ -22,6 +22,5 @@ def exit_code(results: list[TargetResult | SkippedTarget], *, interrupted: bool)
 
 def _measured(results: list[TargetResult | SkippedTarget]) -> bool:
     """Whether at least one variant was compared with its baseline."""
-    compared = {*Verdict} - {Verdict.MEASURED, Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED, Verdict.SKIPPED}
     rows = [row for one in results if isinstance(one, TargetResult) for row in one.rows]
-    return any(row.role == "variant" and row.verdict in compared for row in rows)
+    return any(row.role == "variant" and row.is_believed and row.verdict is not Verdict.MEASURED for row in rows)

@@ -49,6 +49,16 @@ class Verdict(StrEnum):
     FAILED = "FAILED"
     SKIPPED = "SKIPPED"
 
+    @property
+    def is_believed(self) -> bool:
+        """Whether figures may be shown and used. This is the only place that decides it."""
+        return self not in DISBELIEVED
+
+    @property
+    def is_distrusted(self) -> bool:
+        """Whether a finding or a failure speaks against the code. Code that was skipped did nothing wrong."""
+        return not self.is_believed and self is not Verdict.SKIPPED
+
 
 DISBELIEVED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED, Verdict.SKIPPED)
 
@@ -325,6 +335,16 @@ class Row(Observations):
     disk_bytes_per_s: float | None = field(default=None, kw_only=True)
     speed_of_light: SpeedOfLight | None = field(default=None, kw_only=True)
     isolated_s: Estimate | None = field(default=None, kw_only=True)
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether its figures may be shown and used."""
+        return self.verdict.is_believed
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether it did not run because this machine cannot run it."""
+        return self.verdict is Verdict.SKIPPED
 
 
 @frozen

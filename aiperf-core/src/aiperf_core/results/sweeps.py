@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from attrs import field, frozen
 
 from aiperf_core.measurements import Estimate
-from aiperf_core.results.models import DISBELIEVED, SkippedTarget, TargetResult, Verdict
+from aiperf_core.results.models import SkippedTarget, TargetResult, Verdict
 from aiperf_core.sweep import split_point
 
 # The high end of a fraction whose time may be zero.
@@ -81,8 +81,7 @@ def _rows(values: Mapping[str, float], result: Finished) -> Iterator[SweepRow]:
     for row in result.rows:
         if row.role == "control":
             continue
-        believed = row.verdict not in DISBELIEVED
-        light = row.speed_of_light if believed else None
+        light = row.speed_of_light if row.is_believed else None
         yield SweepRow(
             result.target,
             dict(values),
@@ -90,7 +89,7 @@ def _rows(values: Mapping[str, float], result: Finished) -> Iterator[SweepRow]:
             row.name,
             row.role,
             row.reason,
-            row.time_s if believed else None,
+            row.time_s if row.is_believed else None,
             row.speedup,
             _fraction(light.time_s, light.fraction, row.time_s) if light and row.time_s else None,
         )

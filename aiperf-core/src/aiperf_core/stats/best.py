@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from aiperf_core.results.models import DISBELIEVED, Row, TargetResult, Verdict
+from aiperf_core.results.models import Row, TargetResult, Verdict
 
 
 def best_variant(result: TargetResult) -> Row | None:
@@ -16,7 +16,7 @@ def best_of(rows: Iterable[Row], goal: str) -> Row | None:
     A proven gain (FASTER, SMALLER) is better than a higher figure without one. A row without the figure is last. Rows
     without speedups, as where the baseline failed, are in the order of their times.
     """
-    believed = [row for row in rows if row.role == "variant" and row.verdict not in DISBELIEVED]
+    believed = [row for row in rows if row.role == "variant" and row.is_believed]
     return max(believed, key=lambda row: _rank(row, goal), default=None)
 
 

@@ -18,7 +18,7 @@ from aiperf_core.cost import WORK
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Ceilings, Estimate
 from aiperf_core.results.address import Address
-from aiperf_core.results.models import DISBELIEVED, Manifest, Row, TargetResult, Verdict
+from aiperf_core.results.models import Manifest, Row, TargetResult, Verdict
 from aiperf_core.stats.intervals import ratio_interval, verdict
 from aiperf_core.stats.observations import blocks
 from aiperf_core.stats.verdicts import memory_gain, verdict_on_memory
@@ -74,9 +74,7 @@ class Comparison:
         """The rows that are believed on the left, and INVALID or UNTRUSTED on the right."""
         refused = (Verdict.INVALID, Verdict.UNTRUSTED)
         return [
-            row
-            for row in self.rows
-            if row.left and row.right and row.right.verdict in refused and row.left.verdict not in DISBELIEVED
+            row for row in self.rows if row.left and row.right and row.right.verdict in refused and row.left.is_believed
         ]
 
 
@@ -171,9 +169,7 @@ def _target(name: str, ours: TargetResult | None, theirs: TargetResult | None, f
 
 def _why_not(ours: TargetResult, theirs: TargetResult, row: Row, other: Row) -> str | None:
     """Why two rows cannot be compared: one is not believed, or work, clock or cache differ."""
-    refused = [
-        f"{side}: {one.verdict.value}" for side, one in (("left", row), ("right", other)) if one.verdict in DISBELIEVED
-    ]
+    refused = [f"{side}: {one.verdict.value}" for side, one in (("left", row), ("right", other)) if not one.is_believed]
     if refused:
         return ", ".join(refused)
     unlike = [f"{what} {one} and {two}" for what, one, two in _work(ours, theirs) if one != two]

@@ -7,7 +7,7 @@ fields. A run writes all of them together, so that an edit of one field shows.
 from collections import Counter
 from collections.abc import Iterator
 
-from aiperf_core.results.models import DISBELIEVED, Manifest, Row, TargetResult
+from aiperf_core.results.models import Manifest, Row, TargetResult
 from aiperf_core.results.seal_check import Difference
 from aiperf_core.stats.conditions import warm_after_flush
 from aiperf_core.validity.policy import Policy
@@ -29,7 +29,7 @@ def contradictions(result: TargetResult, manifest: Manifest) -> Iterator[Differe
 
 def is_believed(row: Row) -> bool:
     """Whether a row claims a time that may be trusted."""
-    return row.verdict not in DISBELIEVED and row.time_s is not None
+    return row.is_believed and row.time_s is not None
 
 
 # --- verification

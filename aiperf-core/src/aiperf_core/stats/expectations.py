@@ -24,7 +24,7 @@ from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.hardware import checked_key
-from aiperf_core.results.models import DISBELIEVED, Manifest, Row, SpeedOfLight, TargetResult, Verdict
+from aiperf_core.results.models import Manifest, Row, SpeedOfLight, TargetResult, Verdict
 from aiperf_core.results.seal_check import SealError
 from aiperf_core.results.sources import package_hashes
 from aiperf_core.stats.recheck import recheck
@@ -259,9 +259,9 @@ def check(result: TargetResult, page: Page, min_speedup: float | None = None) ->
 
 
 def _judged(name: str, threshold: Threshold, row: Row, found: Estimate | None, expected: Expectation) -> Judgement:
-    if row.verdict is Verdict.SKIPPED:
+    if row.is_skipped:
         return Judgement(name, threshold, found, "SKIPPED", row.reason)
-    if row.verdict in DISBELIEVED:
+    if not row.is_believed:
         return Judgement(name, threshold, found, MISSED, f"{row.verdict.value}: {row.reason}")
     reason = too_wide(found.low, found.high) if found else row.reason
     if reason is None and (stored := too_wide(expected.low, expected.high)):
@@ -282,7 +282,7 @@ def metric_of(goal: str) -> str:
 
 def figure(result: TargetResult, row: Row) -> Estimate | None:
     """The figure that is compared: the speedup, or the baseline's peak memory divided by the variant's."""
-    if row.verdict in DISBELIEVED:
+    if not row.is_believed:
         return None
     if metric_of(result.goal) == "speedup":
         return row.speedup
@@ -349,7 +349,7 @@ def refusal(result: TargetResult, row: Row, min_speedup: float) -> str | None:
 
 def can_narrow(result: TargetResult, row: Row, min_speedup: float) -> bool:
     """Whether more samples may make a variant sure: its verdict is believed, but its interval is too wide."""
-    believed = row.role == "variant" and row.verdict not in DISBELIEVED
+    believed = row.role == "variant" and row.is_believed
     return believed and refusal(result, row, min_speedup) is not None
 
 
@@ -408,7 +408,7 @@ def update(
     for result in results:
         run = _run_in(runs, _measured_run(address.bundle, result.tier), result.target, sources.get(result.target))
         for row in result.rows:
-            if row.role != "variant" or row.verdict is Verdict.SKIPPED:
+            if row.role != "variant" or row.is_skipped:
                 continue
             name, found = f"{result.target}:{row.name}", figure(result, row)
             before = page.expected.get(name)

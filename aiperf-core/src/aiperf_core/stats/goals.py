@@ -11,7 +11,7 @@ from attrs import frozen
 from aiperf_core import units
 from aiperf_core.goal import Goal
 from aiperf_core.measurements import Ceilings, Estimate
-from aiperf_core.results.models import DISBELIEVED, Problem, Row, TargetResult
+from aiperf_core.results.models import Problem, Row, TargetResult
 from aiperf_core.stats.best import best_of
 from aiperf_core.stats.intervals import ratio_interval
 from aiperf_core.stats.observations import blocks
@@ -78,8 +78,9 @@ def _row(result: TargetResult, name: str) -> Row:
     row = next((row for row in result.rows if row.name == name), None)
     if row is None:
         raise NoFigureError(f"{name} was not measured")
-    if row.verdict in DISBELIEVED:
-        raise NoFigureError(f"{name} is {row.verdict.value}, which is not believed")
+    if not row.is_believed:
+        why = f"did not run: {row.reason}" if row.is_skipped else f"is {row.verdict.value}, which is not believed"
+        raise NoFigureError(f"{name} {why}")
     if row.time_s is None:
         raise NoFigureError(f"{name} has too few samples for an interval")
     return row

@@ -15,7 +15,7 @@ from attrs import asdict, evolve, frozen
 from aiperf_core.errors import ExitCode
 from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import Bundle
-from aiperf_core.results.models import DISBELIEVED, Row, Verdict
+from aiperf_core.results.models import Row, Verdict
 from aiperf_core.stats.compare import Compared, Comparison, Difference, compare, metric_of, of_manifests
 
 DISTRUSTED = (Verdict.INVALID, Verdict.UNTRUSTED)
@@ -93,9 +93,9 @@ def _reproduced(one: Compared, not_run: str | None) -> Reproduced:
     reason = one.reason
     if one.right is None:
         reason = not_run or "no longer exists"
-    elif one.right.verdict in DISBELIEVED:
+    elif not one.right.is_believed:
         reason = one.right.reason
-    elif one.left.verdict in DISBELIEVED:
+    elif not one.left.is_believed:
         reason = f"then {one.left.verdict.value}: {one.left.reason}"
     return Reproduced(evolve(one, reason=reason), found)
 

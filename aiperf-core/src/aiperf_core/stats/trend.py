@@ -8,7 +8,7 @@ from attrs import frozen
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.hardware import hardware_key
 from aiperf_core.results.listing import Run, moment
-from aiperf_core.results.models import DISBELIEVED, Row, TargetResult, Verdict
+from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.stats.compare import independent_ratio
 from aiperf_core.stats.intervals import verdict
 
@@ -82,7 +82,7 @@ def _trend(hardware: str, found: list[tuple[Run, TargetResult, Row]]) -> Trend:
     points: list[Point] = []
     before: Estimate | None = None
     for run, measured, row in found:
-        time_s = None if row.verdict in DISBELIEVED else row.time_s
+        time_s = row.time_s if row.is_believed else None
         ratio = independent_ratio(before, time_s) if before and time_s else None
         change = verdict(ratio, measured.floor) if ratio else None
         manifest = run.manifest

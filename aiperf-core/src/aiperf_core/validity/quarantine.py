@@ -16,7 +16,7 @@ from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, ExitCode
 from aiperf_core.folders import cache_folder
 from aiperf_core.formats.candidate import CandidateSource
-from aiperf_core.results.models import DISBELIEVED, SkippedTarget, TargetResult
+from aiperf_core.results.models import SkippedTarget, TargetResult
 
 # After so many findings the code is not judged again. A single one may be an error of the machine.
 OFFENCES = 3
@@ -58,7 +58,7 @@ def refuse_known(source: CandidateSource) -> None:
 def note(source: CandidateSource, result: TargetResult | SkippedTarget) -> None:
     """Record a candidate if a finding made it invalid. Where the baseline is not believed, the workload is at fault."""
     baseline, *others = getattr(result, "rows", None) or (None,)
-    if baseline is None or baseline.verdict in DISBELIEVED:
+    if baseline is None or not baseline.is_believed:
         return
     rows = (one for one in others if one.role == "variant")
     issues = [finding.issue for one in rows for finding in one.findings if finding.severity == "invalid"]

@@ -29,6 +29,9 @@ def test_what_is_wrong_comes_with_what_it_means():
 
 def test_what_was_skipped_is_no_trouble():
     found = report(skipped=example.manifest().skipped)
+    (section,) = found.sections
+    assert [one.row for one in section.skipped] == ["tensor_memory"]
+    assert "tensor_memory" not in [one.row for one in section.troubles]
     assert [(one.target, one.row) for one in found.skipped] == [
         ("ch07.memory_access", "tensor_memory"),
         ("ch10.warp_specialized_gemm", ""),

@@ -8,13 +8,12 @@ from aiperf_analysis.dashboard.pages import runs
 from aiperf_analysis.dashboard.site import Site
 from aiperf_analysis.filters import Filters
 from aiperf_analysis.lines import Newest
-from aiperf_analysis.selection import Selection
+from aiperf_analysis.selection import Entry
 from aiperf_analysis.sizes import COLUMN, Sizes, text_of, told_apart
 from aiperf_analysis.sources.source import StoreSource
 from aiperf_core import units
 from aiperf_core.errors import AiperfError
 from aiperf_core.report.result import Column, Figure, Origin, Record, Result, Table, figure
-from aiperf_core.results.models import DISBELIEVED
 
 WORSE = ("REGRESSION", "SUSPECT")
 STEPPED = "WORSE"
@@ -59,6 +58,7 @@ def page(asked: Asked) -> View:
                 for one in newest.distrusted
             ],
             "every_distrusted": newest.every_distrusted,
+            "skipped": newest.skipped,
             "targets": newest.targets,
         },
         command=["analyze", *asked.site.source.arguments, *chosen.command],
@@ -159,7 +159,12 @@ def result(asked: Asked) -> Result:
     latest = selection.latest()
     lines, counts = runs.matching(asked), _newest(asked).verdicts
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts) or "no variant has run"
-    tables = [runs.table(lines.part(0, LAST_RUNS)), _verdicts(counts), _not_trusted(latest)]
+    tables = [
+        runs.table(lines.part(0, LAST_RUNS)),
+        _verdicts(counts),
+        _reasons("distrusted", "Not trusted", [one for one in latest.every if one.row.verdict.is_distrusted]),
+        _reasons("skipped", "Did not run", [one for one in latest.every if one.row.is_skipped]),
+    ]
     summary = [f"{units.plural('run', lines.total)}; of the newest results: {told}."]
     try:
         history = asked.site.result("history", asked.filters, {})
@@ -184,7 +189,8 @@ def _verdicts(counts: Sequence[tuple[str, int]]) -> Table:
     return Table("verdicts", "Verdicts of the newest results", columns, records)
 
 
-def _not_trusted(latest: Selection) -> Table:
+def _reasons(name: str, title: str, entries: Sequence[Entry]) -> Table:
+    """Rows with the reasons why they have no figures."""
     columns = [
         Column("row", "row"),
         Column("target", "target"),
@@ -197,7 +203,6 @@ def _not_trusted(latest: Selection) -> Table:
              "reason": one.row.reason or "no reason was recorded"},
             [one.origin],
         )
-        for one in latest.every
-        if one.row.verdict in DISBELIEVED
+        for one in entries
     ]  # fmt: skip
-    return Table("distrusted", "Not trusted", columns, records)
+    return Table(name, title, columns, records)

@@ -10,7 +10,6 @@ from aiperf_analysis.lines import Lines, RowLine, run_id
 from aiperf_core import units
 from aiperf_core.report.metrics import SUMMARY
 from aiperf_core.report.result import Cell, Column, Record, Result, Table
-from aiperf_core.results.models import DISBELIEVED
 
 LIMIT = 200  # rows of a page
 FOLDED = {"role": "row", "size": "target", "class": "target", "reason": "verdict"}
@@ -30,7 +29,7 @@ COLUMNS = [
 
 def record(line: RowLine) -> Record:
     """The cells of `COLUMNS`. A row that is not believed is in no series; nor is a control."""
-    in_series = line.verdict not in DISBELIEVED and line.role != "control"
+    in_series = line.verdict.is_believed and line.role != "control"
     cells: dict[str, Cell] = {
         "row": line.row,
         "target": line.target,

@@ -12,7 +12,6 @@ from aiperf_core.plugins import Plugins
 from aiperf_core.proofs import outcomes
 from aiperf_core.proofs.support import support
 from aiperf_core.report.result import Column, Origin, Record, Result, Table
-from aiperf_core.results.models import DISBELIEVED
 from aiperf_core.validity.issues import POLICIES
 
 
@@ -34,16 +33,23 @@ def page(asked: Asked) -> View:
 def of_selection(asked: Asked) -> Result:
     """Findings and issues as a result."""
     selection = asked.site.source.selection(asked.filters)
-    distrusted = [one for one in selection.every if one.row.verdict in DISBELIEVED]
+    distrusted = [one for one in selection.every if one.row.verdict.is_distrusted]
+    skipped = [one for one in selection.every if one.row.is_skipped]
     matrix = _matrix(asked.site.plugins)
     found = Result(
         analysis="validity",
         title="What is not trusted, and why",
         summary=[
-            f"{len(distrusted):,} of {units.plural('row', len(selection.every))} are not believed.",
+            f"{len(distrusted):,} of {units.plural('row', len(selection.every))} are not trusted.",
+            f"{units.plural('row', len(skipped))} did not run, because their machines cannot run them.",
             f"{units.plural('issue', len(matrix.records))} are known to the installed packages.",
         ],
-        tables=[_findings(selection.every, asked.site.plugins), _rows(distrusted), matrix],
+        tables=[
+            _findings(selection.every, asked.site.plugins),
+            _rows("rows", "Rows that are not trusted", distrusted),
+            _rows("skipped", "Rows that did not run", skipped),
+            matrix,
+        ],
         sources=selection.sources,
     )
     return told_apart(found, selection.every)
@@ -68,7 +74,7 @@ def _findings(entries: Sequence[Entry], plugins: Plugins) -> Table:
     return Table("findings", "Findings in these runs", columns, records)
 
 
-def _rows(entries: Sequence[Entry]) -> Table:
+def _rows(name: str, title: str, entries: Sequence[Entry]) -> Table:
     columns = [
         Column("row", "row"),
         Column("verdict", "verdict", "verdict"),
@@ -87,7 +93,7 @@ def _rows(entries: Sequence[Entry]) -> Table:
         )
         for one in entries
     ]
-    return Table("rows", "Rows that are not believed", columns, records)
+    return Table(name, title, columns, records)
 
 
 def _matrix(plugins: Plugins) -> Table:

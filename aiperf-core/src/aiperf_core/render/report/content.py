@@ -15,11 +15,11 @@ from aiperf_core.render import notes as noted
 from aiperf_core.render.machine_notes import is_machine_wide, machine_notes
 from aiperf_core.render.manifest import ending, gpu_name, processor, rates, set_aside
 from aiperf_core.render.row_columns import less_memory, peak_of, rate_of
-from aiperf_core.render.summary import TROUBLED, chosen, counts, verdicts
+from aiperf_core.render.summary import chosen, counts, others_distrusted, verdicts
 from aiperf_core.render.table import APART, role_of
 from aiperf_core.report.text import problem_size
 from aiperf_core.results.filenames import MANIFEST
-from aiperf_core.results.models import DISBELIEVED, Conditions, Manifest, Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.results.models import Conditions, Manifest, Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.stats.best import best_gain
 from aiperf_core.validity.issues import Issue
 
@@ -66,7 +66,7 @@ class Seen:
 
 @frozen(kw_only=True)
 class Trouble:
-    """A row that is not believed or was not measured. `number` is the section of its target, if there is one."""
+    """A row that is not trusted or did not run. `number` is the section of its target, if there is one."""
 
     number: int | None = None
     target: str
@@ -83,6 +83,7 @@ class Section:
 
     headline: the row of the variant that stands for the target; None where no variant ran.
     troubled: the counts of other rows that are not trusted.
+    troubles, skipped: the rows that are not trusted, and those that this machine cannot run.
     lines, apart: the rows of the comparison, and the other rows.
     whys: implementation and its mechanism.
     steps: implementation, the implementation that it builds on, and the speedup between them.
@@ -101,6 +102,7 @@ class Section:
     whys: list[tuple[str, str]]
     steps: list[tuple[str, str, Figure]]
     troubles: list[Trouble]
+    skipped: list[Trouble]
     warnings: list[Seen]
     conditions: list[list[str]]
     notes: list[tuple[str, str]]
@@ -135,7 +137,6 @@ def report(
 ) -> Report:
     """The content of a report of these results. `issues` are the known issues by id."""
     sections = [_section(number, result, issues) for number, result in enumerate(results, 1)]
-    troubles = [one for section in sections for one in section.troubles]
     hashes = dict(manifest.hashes)
     seal = hashes.pop(MANIFEST, None)
     return Report(
@@ -143,8 +144,8 @@ def report(
         manifest=manifest,
         facts=_facts(manifest, results),
         counts=[(verdict.value, count) for verdict, count in counts(verdicts([*results, *skipped]))],
-        troubles=[one for one in troubles if one.verdict in TROUBLED],
-        skipped=[*(one for one in troubles if one.verdict == Verdict.SKIPPED), *map(_skipped, skipped)],
+        troubles=[one for section in sections for one in section.troubles],
+        skipped=[*(one for section in sections for one in section.skipped), *map(_skipped, skipped)],
         sections=sections,
         environment=[*_environment(manifest), *machine_notes(results)],
         ceilings=_ceilings(manifest),
@@ -182,7 +183,7 @@ def _skipped(one: SkippedTarget) -> Trouble:
 
 def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> Section:
     best, row = best_gain(result), chosen(result)
-    troubled = Counter(other.verdict for other in result.rows if other is not row and other.verdict in TROUBLED)
+    troubled = others_distrusted(result, row)
     return Section(
         number=number,
         result=result,
@@ -196,14 +197,15 @@ def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> 
         troubled=", ".join(f"{count} {verdict.value}" for verdict, count in troubled.items()),
         lines=[_line(row, best) for row in result.rows if row.role not in APART],
         apart=[_line(row, best) for row in result.rows if row.role in APART],
-        whys=[(row.name, row.why) for row in result.rows if row.why and row.verdict not in DISBELIEVED],
+        whys=[(row.name, row.why) for row in result.rows if row.why and row.is_believed],
         steps=[
             (row.name, row.builds_on, _speedup(row.step_speedup))
             for row in result.rows
             if row.builds_on and row.step_speedup
         ],
-        troubles=[_trouble(number, result, row, issues) for row in result.rows if row.verdict in DISBELIEVED],
-        warnings=_seen([_of_itself(row) for row in result.rows if row.verdict not in DISBELIEVED], issues),
+        troubles=[_trouble(number, result, row, issues) for row in result.rows if row.verdict.is_distrusted],
+        skipped=[_trouble(number, result, row, issues) for row in result.rows if row.is_skipped],
+        warnings=_seen([_of_itself(row) for row in result.rows if row.is_believed], issues),
         conditions=_conditions(result.rows),
         notes=[note for note in noted.notes(result) if note[0] not in NOT_NOTES],
     )
@@ -212,7 +214,7 @@ def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> 
 def _outcome(result: TargetResult, best: Row | None) -> str:
     """The result in a sentence."""
     baseline = next((row for row in result.rows if row.role == "baseline"), None)
-    if baseline is None or baseline.time_s is None or baseline.verdict in DISBELIEVED:
+    if baseline is None or baseline.time_s is None or not baseline.is_believed:
         return "There is no baseline to compare with."
     takes = f"{baseline.name} takes {units.time_estimate(baseline.time_s).value}"
     if best is None or best.time_s is None or best.speedup is None:
@@ -223,7 +225,6 @@ def _outcome(result: TargetResult, best: Row | None) -> str:
 
 def _line(row: Row, best: Row | None) -> Line:
     # The time of a row that is not believed is evidence, not a result: figures derived from it are not shown.
-    believed = row.verdict not in DISBELIEVED
     time = units.time_estimate(row.time_s) if row.time_s else units.Shown()
     light = row.speed_of_light
     return Line(
@@ -232,10 +233,10 @@ def _line(row: Row, best: Row | None) -> Line:
         verdict="" if row.verdict is Verdict.MEASURED else row.verdict.value,
         median=Figure(time.value, time.interval),
         speedup=_speedup(row.speedup),
-        rate=rate_of(row) if believed else "",
-        speed_of_light=Figure(units.percent(light.fraction), light.bound) if light and believed else Figure(),
-        memory=" ".join(filter(None, (peak_of(row), less_memory(row) if believed else ""))),
-        energy=units.joules(row.energy.joules_per_call) if row.energy and believed else "",
+        rate=rate_of(row) if row.is_believed else "",
+        speed_of_light=Figure(units.percent(light.fraction), light.bound) if light and row.is_believed else Figure(),
+        memory=" ".join(filter(None, (peak_of(row), less_memory(row) if row.is_believed else ""))),
+        energy=units.joules(row.energy.joules_per_call) if row.energy and row.is_believed else "",
         best=row is best,
     )
 

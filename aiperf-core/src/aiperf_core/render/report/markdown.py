@@ -85,9 +85,10 @@ def _section(section: Section) -> Iterator[str]:
     if section.steps:
         yield "### Incremental speedups"
         yield _list((f"{code(name)} over {code(before)}", _figure(step)) for name, before, step in section.steps)
-    if section.troubles:
-        yield "### Not trusted, or not measured"
-        yield from (_trouble(one) for one in section.troubles)
+    for title, rows in (("Not trusted", section.troubles), ("Did not run", section.skipped)):
+        if rows:
+            yield f"### {title}"
+            yield from map(_trouble, rows)
     if section.warnings:
         yield "### Warnings"
         yield "\n".join(_seen(one) for one in section.warnings)
