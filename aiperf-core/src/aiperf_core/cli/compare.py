@@ -78,7 +78,7 @@ def compare(
         screen, _ = consoles()
         screen.write(jsontext.dumps(_document(str(left), str(right), found)))
     else:
-        result_screen.show(result, brief=("left", "right"))
+        result_screen.show(result)
     if ci.given:
         from aiperf_core.render.ci import cases_of_comparison
 

@@ -1,24 +1,21 @@
 """A result in a terminal: the conclusion first, then tables, then what was left out."""
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import click
 
 from aiperf_core.cli.color import has_color
-from aiperf_core.cli.tables import print_table, print_text
+from aiperf_core.cli.tables import fits, print_table, print_text
 from aiperf_core.names import words
 from aiperf_core.report import cell_text
-from aiperf_core.report.result import Column, Figure, Record, Result, Table
+from aiperf_core.report.result import Column, Figure, Record, Result, Table, causes
 
 MOST_LEFT_OUT = 8  # rows that are named; more are counted
 
 
-def show(result: Result, brief: Collection[str] = ()) -> None:
-    """Print the result; its text alone where it has one.
-
-    brief: keys of columns whose intervals are left to other forms of the result.
-    """
+def show(result: Result) -> None:
+    """Print the result; its text alone where it has one."""
     if result.text:
         click.echo(result.text, nl=not result.text.endswith("\n"))
         return
@@ -27,13 +24,14 @@ def show(result: Result, brief: Collection[str] = ()) -> None:
         print_text(words(sentence))
     for table in result.tables:
         click.echo()
-        show_table(table, brief)
+        show_table(table)
     if result.assumptions:
         click.echo("\nassumptions")
         for one in result.assumptions:
             print_text(f"- {words(one)}")
     if result.left_out:
-        click.echo(f"\nleft out: {len(result.left_out)}")
+        counts = causes(result.left_out)
+        click.echo(f"\nleft out: {len(result.left_out)}" + (f" ({counts})" if counts else ""))
         columns = [Column("what", "what"), Column("verdict", "verdict", "verdict"), Column("reason", "why")]
         records = [
             Record({"what": part.what, "verdict": part.verdict or None, "reason": part.reason})
@@ -44,18 +42,18 @@ def show(result: Result, brief: Collection[str] = ()) -> None:
             print_text(f"and {len(result.left_out) - MOST_LEFT_OUT} more; all of them: --json")
 
 
-def show_table(table: Table, brief: Collection[str] = ()) -> None:
-    """Print a table. A column of figures with intervals becomes two columns; one without any entry is left out."""
+def show_table(table: Table) -> None:
+    """Print a table. Intervals stand beside their figures, or below; a column without any entry is left out."""
     print_text(words(table.title))
     if table.note:
         print_text(words(table.note))
     if table.records:
-        print_records(table, brief)
+        print_records(table)
     else:
         click.echo("none")
 
 
-def print_records(table: Table, brief: Collection[str] = ()) -> None:
+def print_records(table: Table) -> None:
     """Print the records of a table under the heads of their columns, and why figures have no value."""
     columns = [
         column
@@ -65,29 +63,43 @@ def print_records(table: Table, brief: Collection[str] = ()) -> None:
     with_interval = {
         column.key
         for column in columns
-        if column.key not in brief and any(cell_text.interval(record.cells.get(column.key)) for record in table.records)
+        if any(cell_text.interval(record.cells.get(column.key)) for record in table.records)
     }
-    heads: list[str] = []
-    for column in columns:
-        title = words(column.title)
-        heads += [title, _ends(table, column.key)] if column.key in with_interval else [title]
-    rows, plain = [], not has_color(sys.stdout)
-    for record in table.records:
-        cells: list[str] = []
-        for column in columns:
-            cell = record.cells.get(column.key)
-            cells.append(cell_text.text(cell))
-            if column.key in with_interval:
-                cells.append(cell_text.interval(cell))
-        rows.append([cell.replace("µ", "u") for cell in cells] if plain else cells)
+    heads, rows = _cells(table, columns, with_interval, below=False)
+    if not fits(heads, rows):
+        heads, rows = _cells(table, columns, with_interval, below=True)
     print_table(heads, rows)
     reasons: dict[str, int] = {}
     for record in table.records:
-        for cell in record.cells.values():
+        for cell in (record.cells.get(column.key) for column in table.columns):
             if isinstance(cell, Figure) and cell_text.reason(cell):
                 reasons[cell_text.reason(cell)] = reasons.get(cell_text.reason(cell), 0) + 1
     for reason, count in reasons.items():
         print_text(f"without a figure ({count} x): {words(reason)}")
+
+
+def _cells(
+    table: Table, columns: Sequence[Column], with_interval: Collection[str], *, below: bool
+) -> tuple[list[str], list[list[str]]]:
+    """The heads and the texts of a table, intervals below their figures or in columns of their own."""
+    heads: list[str] = []
+    rows: list[list[str]] = [[] for _ in table.records]
+    for column in columns:
+        has_interval = column.key in with_interval
+        _put(heads, words(column.title), _ends(table, column.key) if has_interval else None, below)
+        for row, record in zip(rows, table.records, strict=True):
+            cell = record.cells.get(column.key)
+            _put(row, cell_text.text(cell), cell_text.interval(cell) if has_interval else None, below)
+    plain = not has_color(sys.stdout)
+    return heads, [[cell.replace("µ", "u") for cell in row] if plain else row for row in rows]
+
+
+def _put(row: list[str], text: str, interval: str | None, below: bool) -> None:
+    """Add a cell, and its interval where its column has some."""
+    if below:
+        row.append(f"{text}\n{interval}" if interval else text)
+    else:
+        row += [text, interval] if interval is not None else [text]
 
 
 def _ends(table: Table, key: str) -> str:

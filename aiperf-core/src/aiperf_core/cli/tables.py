@@ -2,7 +2,8 @@
 
 In a pipe every row is one line of any length, for other programs. In a terminal, or where COLUMNS is set, rows that do
 not fit are laid out in the way that takes the fewest lines, all rows alike: the last column wrapped; all columns but
-the first wrapped; the first on a line of its own, and the others wrapped; a list of labels and texts.
+the first wrapped; the first on a line of its own, and the others wrapped; a list of labels and texts. A cell may have
+several lines, as a figure with its interval below it.
 
 Without rich: its import would take a third of the time of `aiperf list`.
 """
@@ -122,10 +123,11 @@ class _Layout:
 
     def _listed(self, heads: Sequence[str], rows: Sequence[Sequence[str]], color: bool) -> Iterator[str]:
         width = self.width or NARROWEST
-        label = max((len(head) for head in heads[1:]), default=0)
+        labels = [head.partition("\n")[0] for head in heads[1:]]
+        label = max(map(len, labels), default=0)
         for first, *others in rows:
             yield from (_styled(line, color, bold=True) for line in wrapped(first, width))
-            for head, cell in zip(heads[1:], others, strict=True):
+            for head, cell in zip(labels, (cell.replace("\n", " ") for cell in others), strict=True):
                 left = width - len(INDENT) - label - len(GAP)
                 beside = left >= TEXT_AT_LEAST
                 lines = wrapped(cell, left if beside else width - 2 * len(INDENT)) if cell else []
@@ -139,10 +141,8 @@ class _Layout:
 def _layout(heads: Sequence[str], texts: Sequence[Sequence[Sequence[str]]], width: int | None) -> _Layout:
     """The layout in which no line is broken, or else the one with the fewest lines."""
     columns = [[head, *cells] for head, cells in zip(heads, _transposed(heads, texts), strict=True)]
-    right = [
-        any(re.search(r"\d", cell) for cell in cells) and all(map(_FIGURE.fullmatch, cells)) for _, *cells in columns
-    ]
-    natural = [max(map(len, column)) for column in columns]
+    right = [any(re.search(r"\d", cell) for cell in cells) and all(map(_is_figure, cells)) for _, *cells in columns]
+    natural = _natural(columns)
     before = sum(natural[:-1]) + len(GAP) * (len(natural) - 1)
     if width is None or before + natural[-1] <= width:
         return _Layout(natural, right, width=width)
@@ -158,6 +158,21 @@ def _layout(heads: Sequence[str], texts: Sequence[Sequence[Sequence[str]]], widt
     return min(reversed(found), key=lambda layout: sum(1 for _ in layout.lines(heads, every, False)))
 
 
+def fits(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether no row needs more lines than its cells have."""
+    width, columns = room(), [[head, *cells] for head, cells in zip(heads, _transposed(heads, [rows]), strict=True)]
+    return width is None or sum(_natural(columns)) + len(GAP) * (len(heads) - 1) <= width
+
+
+def _natural(columns: Sequence[Sequence[str]]) -> list[int]:
+    """The widths of the longest lines."""
+    return [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
+
+
+def _is_figure(cell: str) -> bool:
+    return all(map(_FIGURE.fullmatch, cell.split("\n")))
+
+
 def _transposed(heads: Sequence[str], texts: Sequence[Sequence[Sequence[str]]]) -> list[list[str]]:
     """The cells of each column."""
     return [[row[index] for table in texts for row in table] for index in range(len(heads))]
@@ -170,7 +185,7 @@ def _narrowed(columns: Sequence[Sequence[str]], natural: Sequence[int], width: i
     """
     inside = width - len(GAP) * (len(columns) - 1)
     least = [
-        full if all(map(_FIGURE.fullmatch, cells)) else min(full, max(TEXT_AT_LEAST, len(head)))
+        full if all(map(_is_figure, cells)) else min(full, max(TEXT_AT_LEAST, len(head)))
         for (head, *cells), full in zip(columns, natural, strict=True)
     ]
     least[:whole] = natural[:whole]
@@ -184,6 +199,8 @@ def _narrowed(columns: Sequence[Sequence[str]], natural: Sequence[int], width: i
 
 def wrapped(text: str, width: int | None) -> list[str]:
     """The lines of a text. Names break after an underscore, a dot, a colon or a slash."""
+    if "\n" in text:
+        return [line for part in text.split("\n") for line in wrapped(part, width)]
     if width is None or len(text) <= width:
         return [text]
     if width < 1:
