@@ -90,7 +90,7 @@ def test_a_sweep_is_one_bundle_with_a_result_for_each_point():
     assert recheck(bundle).holds
     # A single table, in the order of the parameter.
     assert done.stdout.count("median") == 1
-    assert "acme.one - cuda - sweep of n - 2 points" in done.stdout
+    assert "acme.one: cuda, sweep of n, 2 points" in done.stdout
     assert done.stdout.index("\n 10  strided") < done.stdout.index("\n100  strided")
     assert done.stdout.endswith("\nresults       a run\n")
 
@@ -152,11 +152,11 @@ def interrupted(monkeypatch):
 
 def test_an_interrupted_sweep_shows_what_it_has_and_continues_at_the_point(interrupted):
     assert interrupted.stderr.endswith("resume with: aiperf run --resume 'a run'\n")
-    assert "interrupted   at n=2: figures are partial" in interrupted.stdout
+    assert "interrupted at n=2: figures are partial" in interrupted.stdout
     done = aiperf("run", "--resume", "a run", "--quiet", "--picture", "sweep.svg")
     assert done.exit_code == CODE, done.stderr
     assert SweptPlanner.last.ran == ["acme.one@n=2", "acme.one@n=4"]
-    assert "sweep of n - 3 points" in done.stdout
+    assert "sweep of n, 3 points" in done.stdout
     assert "interrupted" not in done.stdout
     assert Path("sweep.svg").exists()
     bundle = Bundle.open(Path("a run"))

@@ -3,8 +3,9 @@ import pytest
 from rich.console import Console
 
 from aiperf_core.measurements import Energy, Estimate
+from aiperf_core.render import notes as noted
 from aiperf_core.render.look import Look
-from aiperf_core.render.notes import notes_of, reasons_of, what_would_decide, where_of
+from aiperf_core.render.notes import grid_of, reasons_of, what_would_decide, where_of
 from aiperf_core.results import example
 from aiperf_core.results.models import Finding, Judgement, Overhead, Quality
 
@@ -23,7 +24,7 @@ def with_rows(*rows):
 
 
 def notes(*rows, **changes):
-    return lines(notes_of(attrs.evolve(with_rows(*rows), **changes), PLAIN))
+    return lines(grid_of(noted.notes(attrs.evolve(with_rows(*rows), **changes)), PLAIN))
 
 
 GAIN = Estimate(1.25, 1.22, 1.28)

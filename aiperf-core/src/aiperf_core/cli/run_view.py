@@ -15,11 +15,11 @@ from aiperf_core.cli.screen import Screen, consoles
 from aiperf_core.events import Progress
 from aiperf_core.names import printable, words
 from aiperf_core.render.compact import render_compact
-from aiperf_core.render.machine_notes import machine_notes_of
-from aiperf_core.render.notes import where_of
+from aiperf_core.render.notes import grid_of, where_of
 from aiperf_core.render.row_columns import DEFAULT, View
 from aiperf_core.render.summary import Finished, headline, render_summary
 from aiperf_core.render.table import render, render_skipped
+from aiperf_core.report.machine_notes import machine_notes
 from aiperf_core.results import jsontext, structure
 from aiperf_core.results.models import SkippedTarget, TargetResult
 
@@ -187,7 +187,7 @@ def print_compact(out: Screen, results: Sequence[Finished], view: View) -> None:
 
 def print_machine_notes(out: Screen, results: Sequence[Finished]) -> None:
     """Print the notes that hold for the machine, once for all targets."""
-    notes = machine_notes_of([one for one in results if isinstance(one, TargetResult)], out.look)
+    notes = grid_of(machine_notes([one for one in results if isinstance(one, TargetResult)]), out.look)
     if notes.row_count:
         out.print(notes, Text())
 

@@ -8,6 +8,7 @@ import click
 
 from aiperf_core.cli.bundles import ADDRESS, verified
 from aiperf_core.cli.measuring import json_option
+from aiperf_core.cli.result_file import result_file_option, write_result
 from aiperf_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 @click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
 @click.option("--picture", type=click.Path(path_type=Path), metavar="FILE", help="An .svg, .png or .pdf file.")
 @json_option("the rows as one JSON document")
+@result_file_option
 @verified("what")
-def sweep(what: "Address", picture: Path | None, as_json: bool) -> None:
+def sweep(what: "Address", picture: Path | None, as_json: bool, out: Path | None) -> None:
     """Show a sweep of parameters, which 'aiperf run --set n=1e6,1e7' measured.
 
     The table has a row for each point and implementation. The picture shows time and the fraction of the speed of light
@@ -59,46 +61,47 @@ def sweep(what: "Address", picture: Path | None, as_json: bool) -> None:
             for one in stored
         ]
         screen.write(jsontext.dumps({"bundle": str(what.bundle.path), "sweeps": documents}))
-    show_sweeps(None if as_json else screen, results, what.bundle.path, picture)
+    show_sweeps(None if as_json else screen, results, what.bundle.path, picture, out)
 
 
 def show_sweeps(
-    screen: "Screen | None", results: "Iterable[Finished]", path: Path | None, picture: Path | None
+    screen: "Screen | None",
+    results: "Iterable[Finished]",
+    path: Path | None,
+    picture: Path | None,
+    out: Path | None = None,
 ) -> None:
-    """Print the tables of the sweeps, unless there is no screen, and write their picture to a file.
+    """Print the sweeps, unless there is no screen, and write their pictures, or the whole result, to files.
 
     path: of the bundle; None where the run ended before it had one.
     """
-    from rich.text import Text
-
-    from aiperf_core.devices.device import CPU
+    from aiperf_core.cli import result_screen
+    from aiperf_core.cli.run_view import print_where
     from aiperf_core.names import words
     from aiperf_core.render.look import LABEL
-    from aiperf_core.render.notes import where_of
-    from aiperf_core.render.sweep_table import render_sweep
     from aiperf_core.report import drawings
     from aiperf_core.report import picture as pictures
+    from aiperf_core.report.result import Source
+    from aiperf_core.report.sweeps import view
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.sweeps import sweeps
 
-    stored = sweeps(results)
+    if path is None:
+        return
+    stored, manifest = sweeps(results), Bundle.open(path).manifest
+    result = view(stored, Source(str(path), str(path), manifest.created, ""), manifest.machine)
+    write_result(result, out)
     if screen is not None:
-        for one in stored:
-            screen.print(render_sweep(one, screen.look, screen.console.width), Text())
-        if path is not None:
-            screen.print(where_of(words(str(path)), screen.look, screen.console.width))
-    drawn = [one for one in stored if any(row.time_s for row in one.rows)]
-    if picture is None or path is None:
+        result_screen.show(result)
+        click.echo()
+        print_where(screen, path)
+    if picture is None:
         return
     for line in [line for one in stored for line in drawings.left_out(one)]:
         click.echo(f"left out of the picture: {words(line)}", err=True)
-    if not drawn:
+    if not result.drawings:
         click.echo("no picture was written: no row of the sweep is believed", err=True)
         return
-    machine = Bundle.open(path).manifest.machine
-    gpus = dict.fromkeys(str(gpu.get("name") or "unnamed GPU") for gpu in machine.gpus)
-    on_host = all(result.device == CPU.name for one in drawn for result in one.results)
-    where = machine.cpu if on_host else ", ".join(gpus)
-    pictures.write([part for one in drawn for part in drawings.of_sweep(one, where)], picture, "--picture")
+    pictures.write(result.drawings, picture, "--picture")
     if screen is not None:
         click.echo(f"{'picture':<{LABEL}}  {words(str(picture))}")

@@ -4,7 +4,7 @@ Every note is a label with a paragraph beside it.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.padding import Padding
 from rich.table import Table
@@ -15,7 +15,7 @@ from aiperf_core.measurements import Energy, Estimate
 from aiperf_core.names import lines, words
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import LABEL, VERDICT_STYLES, Look
-from aiperf_core.render.machine_notes import is_machine_wide
+from aiperf_core.report.machine_notes import is_machine_wide
 from aiperf_core.results.models import Overhead, Row, TargetResult, Verdict
 from aiperf_core.stats.best import best_gain
 from aiperf_core.stats.claims import NO_GAIN, predictions
@@ -56,10 +56,10 @@ def _indented(text: Text) -> Padding:
     return Padding(text, (0, 0, 0, 2))
 
 
-def notes_of(result: TargetResult, look: Look) -> Table:
-    """Incremental speedups, the quality of lossy variants, warnings, the stop reason, and the overhead."""
+def grid_of(pairs: Iterable[tuple[str, str]], look: Look) -> Table:
+    """Notes as labels with paragraphs beside them."""
     grid = labelled(LABEL)
-    for label, note in notes(result):
+    for label, note in pairs:
         grid.add_row(Text(label, "yellow" if label == "warning" else "dim"), look.text(note))
     return grid
 
@@ -71,7 +71,7 @@ def where_of(path: str, look: Look, width: int) -> Text:
 
 
 def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
-    """The notes of a result: a label and a sentence each."""
+    """Labels and sentences: incremental speedups, quality of lossy variants, warnings, stop reason, and overhead."""
     if result.no_gain:
         yield "no gain", no_gain(result.device, result.no_gain)
     for row in result.rows:

@@ -14,7 +14,7 @@ from rich.text import Text
 from aiperf_core.names import words
 from aiperf_core.render.grid import GAP, Column, Line, draw, fold, heading
 from aiperf_core.render.look import Look
-from aiperf_core.render.notes import notes_of, reasons_of, where_of
+from aiperf_core.render.notes import grid_of, notes, reasons_of, where_of
 from aiperf_core.render.row_columns import COLUMNS, DEFAULT, View, filled, in_order
 from aiperf_core.report.text import problem_size
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
@@ -48,9 +48,9 @@ def render(
 ) -> RenderableType:
     """The whole result of a target: title, table, reasons, notes. `where` is the path of the bundle."""
     parts: list[RenderableType] = [*_title(result, look), Text(), *_rows(result, look, width, view)]
-    for notes in (reasons_of(result, look), notes_of(result, look)):
-        if notes.row_count:
-            parts += [Text(), notes]
+    for grid in (reasons_of(result, look), grid_of(notes(result), look)):
+        if grid.row_count:
+            parts += [Text(), grid]
     if where:
         parts.append(where_of(where, look, width))
     return Group(*parts)

@@ -1,6 +1,5 @@
 """A comparison of two runs, or of two implementations, as a result."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from attrs import frozen
@@ -21,6 +20,7 @@ from aiperf_core.report.result import (
     Table,
     counted,
     figure,
+    tally,
 )
 from aiperf_core.results.models import Row, Verdict
 from aiperf_core.stats.compare import Compared, Comparison, Difference
@@ -42,14 +42,12 @@ class Side:
 def view(found: Comparison, left: Side, right: Side) -> Result:
     """Differences between the sides, then the ratios of what both measured."""
     compared = [row for row in found.rows if row.verdict]
-    counts = Counter(row.verdict for row in compared)
     differences = difference_table(found.differences, "left", "right")
     return Result(
         analysis="compare",
         title=f"{left.name} (left) and {right.name} (right)",
         summary=[
-            ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
-            or "nothing was compared",
+            tally(row.verdict for row in compared if row.verdict) or "nothing was compared",
             f"{units.plural('fact', len(differences.records))} of machine, software, sources and options differ"
             if differences.records
             else "machine, software, sources and options are the same",

@@ -5,6 +5,7 @@ Units are SI and are named in a figure's `unit`. What was not measured is a figu
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any, Literal
@@ -291,6 +292,12 @@ def counted(value: float | None, unit: str = "1", reason: str = "not measured") 
     if value is not None and not math.isfinite(value):
         value, reason = None, BEYOND
     return Figure(value=value, unit=unit, certainty="counted", reason=reason if value is None else None)
+
+
+def tally(verdicts: Iterable[Verdict]) -> str:
+    """How often each verdict was reached, in the order of `Verdict`: `2 FASTER, 1 INVALID`."""
+    counts = Counter(verdicts)
+    return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
 
 
 def causes(left_out: Iterable[LeftOut]) -> str:

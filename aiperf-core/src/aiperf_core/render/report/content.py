@@ -12,11 +12,11 @@ from aiperf_core import units
 from aiperf_core.measurements import Estimate, Spread
 from aiperf_core.names import words
 from aiperf_core.render import notes as noted
-from aiperf_core.render.machine_notes import is_machine_wide, machine_notes
 from aiperf_core.render.manifest import ending, gpu_name, processor, rates, set_aside
 from aiperf_core.render.row_columns import less_memory, peak_of, rate_of
 from aiperf_core.render.summary import chosen, counts, others_distrusted, verdicts
 from aiperf_core.render.table import APART, role_of
+from aiperf_core.report.machine_notes import is_machine_wide, machine_notes
 from aiperf_core.report.text import problem_size
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import Conditions, Manifest, Row, SkippedTarget, TargetResult, Verdict

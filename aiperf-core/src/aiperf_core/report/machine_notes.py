@@ -2,13 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.table import Table
-from rich.text import Text
-
 from aiperf_core import units
 from aiperf_core.names import words
-from aiperf_core.render.grid import labelled
-from aiperf_core.render.look import LABEL, Look
 from aiperf_core.results.models import Finding, Row, TargetResult
 
 LOAD = "environment.background_load"
@@ -51,14 +46,6 @@ def machine_notes(results: Sequence[TargetResult]) -> Iterator[tuple[str, str]]:
         yield "warning", f"{LOAD}{about}: {_load([finding for *_, finding in loaded])}"
     for reason in dict.fromkeys(words(row.no_energy) for result in results for row in result.rows if row.no_energy):
         yield "energy", f"not measurable: {reason}"
-
-
-def machine_notes_of(results: Sequence[TargetResult], look: Look) -> Table:
-    """The notes as a grid."""
-    grid = labelled(LABEL)
-    for label, note in machine_notes(results):
-        grid.add_row(Text(label, "yellow" if label == "warning" else "dim"), look.text(note))
-    return grid
 
 
 def _about(some: Sequence[tuple[TargetResult, Row]], measured: int, targets: int) -> str:

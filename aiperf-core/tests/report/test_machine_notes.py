@@ -1,7 +1,7 @@
 import attrs
 
-from aiperf_core.render.machine_notes import machine_notes
 from aiperf_core.render.notes import notes
+from aiperf_core.report.machine_notes import machine_notes
 from aiperf_core.results import example
 from aiperf_core.results.models import Finding, Verdict
 
