@@ -5,24 +5,23 @@ A path or a name without a place to break is the only exception.
 
 import io
 import json
+from pathlib import Path
 
 import attrs
 import measured
 import pytest
 from click.testing import CliRunner
-from rich.text import Text
 
-from aiperf_core.cli import expectations
+from aiperf_core.cli import result_screen
 from aiperf_core.cli.main import Shell
-from aiperf_core.cli.reproduce import _print as print_reproduction
 from aiperf_core.cli.resuming import print_end
 from aiperf_core.cli.run_view import print_result
 from aiperf_core.cli.screen import Screen
 from aiperf_core.goal import make_goal
 from aiperf_core.measurements import Estimate
 from aiperf_core.plugins import load_plugins
-from aiperf_core.render import goals
 from aiperf_core.render.row_columns import COLUMNS
+from aiperf_core.report import expectations, goals, reproduction
 from aiperf_core.results import example
 from aiperf_core.results.address import Address
 from aiperf_core.stats import reproduce
@@ -168,7 +167,7 @@ def test_run(bundles, width):
 def test_reproduce(bundles, width, capsys):
     left, right = bundles
     found = reproduce.judge(Address(left), right, {})
-    print_reproduction(Screen(io.StringIO()), found, False)
+    result_screen.show(reproduction.view(found, "before", "after", strict=False))
     assert fits(capsys.readouterr().out, width) == []
 
 
@@ -183,21 +182,22 @@ def test_expectations(width, capsys):
         ),
         Judgement("ch07.memory_access:wide", Threshold("", "", "speedup", 8.0), Estimate(8.67, 8.64, 8.70), "MET"),
     ]
-    expectations._print_rows(rows)
+    page = expectations.JudgedPage("nvidia-h200-x1", Path("expectations/nvidia-h200-x1.json"), rows)
+    result_screen.show(expectations.view("latest", [page], 0))
     assert fits(capsys.readouterr().out, width) == []
 
 
-def test_goals(width):
+def test_goals(width, capsys):
     goal = make_goal(
         of="BW", at_least=0.9, at_most=None, implementation=LONG, size=None, device="cuda", cause="", shown_by=""
     )
     origin = Origin("20261121-142530-ch07.memory_access", "nvidia-h200-x1", "2026-11-21", "quick")
     rows = [JudgedGoal("ch07.memory_access", goal, Reached(LONG, Estimate(0.94, 0.93, 0.95)), origin)]
-    stream = io.StringIO()
-    screen = Screen(stream)
-    screen.print(goals.render(Standings(rows=rows), screen.look, screen.console.width), Text())
-    assert fits(stream.getvalue(), width) == []
-    assert "94.0 % [93.0, 95.0]" in stream.getvalue()
+    result_screen.show(goals.view(Standings(rows=rows)))
+    text = capsys.readouterr().out
+    assert fits(text, width) == []
+    assert "94 %" in text
+    assert "[93, 95]" in text
 
 
 def test_a_pipe_has_a_line_for_each_row(bundles, monkeypatch):

@@ -1,7 +1,6 @@
 """`aiperf expectations`: check for regressions against stored results."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,28 +13,22 @@ from aiperf_core.cli.bundles import ADDRESS, PATTERN_OR_ADDRESS, Seals, verified
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.goals import declarations
 from aiperf_core.cli.measuring import device_option, quiet_option, seconds_option, targets_option, tier_option, together
+from aiperf_core.cli.result_file import result_file_option, write_result
 from aiperf_core.cli.tables import print_table
 from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
-from aiperf_core.stats.threshold import MISSED, OUTCOMES
 from aiperf_core.sweep import base_name
 from aiperf_core.targets import GOALS, InstalledTarget, TargetFilter
-from aiperf_core.units import plural
 
 if TYPE_CHECKING:
     from aiperf_core.described import Described
+    from aiperf_core.report.result import Result
     from aiperf_core.results.address import Address
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.models import TargetResult
     from aiperf_core.stats.expectations import Change, GoalFigure, Page, Source
     from aiperf_core.stats.threshold import Judgement
-
-
-# Outcomes of variants of which nothing is expected.
-UNEXPECTED = ("NEW", "OTHER SIZE")
-# The outcome of a variant that was stored without a threshold, since its speedup was not significant.
-NO_THRESHOLD = "NO THRESHOLD"
 
 
 def _speedup(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
@@ -148,9 +141,10 @@ class _Choice:
 @expectations.command("check")
 @_with_threshold
 @click.option("--require", is_flag=True, help="Fail if a variant, or the hardware, has no expectation.")
+@result_file_option
 @verified("what")
 @click.pass_obj
-def check(plugins: Plugins, /, what: "Address", require: bool, **options: Any) -> ExitCode:
+def check(plugins: Plugins, /, what: "Address", require: bool, out: Path | None, **options: Any) -> ExitCode:
     """Check a run against its expectations. Exit code 4: a row is below.
 
     Variants without an expectation pass: of unknown hardware, of another size, or not stored yet. They are counted.
@@ -160,39 +154,28 @@ def check(plugins: Plugins, /, what: "Address", require: bool, **options: Any) -
     Examples:
       aiperf expectations check latest --require
     """
-    rows, unknown = _report(_Choice(plugins, **options), what)
-    missed = any(row.outcome == MISSED for row in rows)
-    click.echo(_summary(rows, unknown))
+    from aiperf_core.report.expectations import UNEXPECTED
+
+    result, rows, unknown = _report(_Choice(plugins, **options), what, out)
     if require and (unknown or not rows or any(row.outcome in UNEXPECTED for row in rows)):
         click.echo("--require: every variant needs an expectation. To store them: aiperf expectations write", err=True)
         return ExitCode.BELOW_EXPECTATION
-    return ExitCode.BELOW_EXPECTATION if missed else ExitCode.OK
-
-
-def _summary(rows: list["Judgement"], unknown: int) -> str:
-    """The numbers of variants with and without a threshold."""
-    outcomes = Counter(row.outcome for row in rows)
-    checked = sum(outcomes[one] for one in OUTCOMES)
-    without = unknown + sum(outcomes[one] for one in (*UNEXPECTED, NO_THRESHOLD))
-    skipped = f", {outcomes['SKIPPED']} skipped" if outcomes["SKIPPED"] else ""
-    return (
-        f"{plural('variant', checked)} checked ({outcomes[MISSED]} below the threshold), {without} without a "
-        f"threshold{skipped}"
-    )
+    return result.exit_code
 
 
 @expectations.command("report")
 @_with_threshold
+@result_file_option
 @verified("what")
 @click.pass_obj
-def report(plugins: Plugins, /, what: "Address", **options: Any) -> None:
+def report(plugins: Plugins, /, what: "Address", out: Path | None, **options: Any) -> None:
     """Show a run beside its expectations. The exit code is always 0.
 
     \b
     Examples:
       aiperf expectations report latest
     """
-    _report(_Choice(plugins, **options), what)
+    _report(_Choice(plugins, **options), what, out)
 
 
 @expectations.command("write")
@@ -315,27 +298,27 @@ def _goal_figures(bundle: "Bundle", target: str, declared: "Described") -> dict[
     return found
 
 
-def _report(choice: _Choice, what: "Address") -> tuple[list["Judgement"], int]:
-    """Print the rows with their expectations. Also return the number of variants for which there is no file."""
+def _report(choice: _Choice, what: "Address", out: Path | None) -> tuple["Result", list["Judgement"], int]:
+    """Print the rows beside their expectations. Also the judgements, and the number of variants without a file."""
+    from aiperf_core.cli import result_screen
+    from aiperf_core.report.expectations import JudgedPage, view
     from aiperf_core.stats import expectations as rules
 
-    rows: list[Judgement] = []
+    pages: list[JudgedPage] = []
     unknown: list[TargetResult] = []
     for group in choice.groups(what, unknown):
-        page = rules.read(group.path)
+        page, judgements = rules.read(group.path), None
         if page is None:
-            click.echo(
-                f"no expectations for '{group.key}' ({words(str(group.path))}). "
-                "To store them: aiperf expectations write"
-            )
             unknown += group.results
-            continue
-        _belongs(group, page)
-        found = [row for result in group.results for row in rules.check(result, page, choice.min_speedup)]
-        click.echo(f"{group.key}  {words(str(group.path))}")
-        _print_rows(found)
-        rows += found
-    return rows, sum(row.role == "variant" for result in unknown for row in result.rows)
+        else:
+            _belongs(group, page)
+            judgements = [row for result in group.results for row in rules.check(result, page, choice.min_speedup)]
+        pages.append(JudgedPage(group.key, group.path, judgements))
+    without = sum(row.role == "variant" for result in unknown for row in result.rows)
+    result = view(str(what), pages, without)
+    write_result(result, out)
+    result_screen.show(result)
+    return result, [judgement for page in pages for judgement in page.judgements or ()], without
 
 
 def _page(group: _Group) -> "Page":
@@ -352,16 +335,6 @@ def _belongs(group: _Group, page: "Page") -> None:
             f"'{group.path}' is for '{page.hardware}'; these results are from '{group.key}'. "
             f"To use it anyway: --hardware {page.hardware}"
         )
-
-
-def _print_rows(rows: list["Judgement"]) -> None:
-    lines = []
-    for row in rows:
-        shown = units.ratio_estimate(row.figure) if row.figure else units.Shown("", "")
-        least = "" if row.threshold is None else f"{units.number(row.threshold.bound, 4)}x"
-        lines.append((words(row.name), least, shown.value, shown.interval, row.outcome, words(row.reason or "")))
-    if lines:
-        print_table(("implementation", "at least", "found", "95 % interval", "outcome", ""), lines)
 
 
 def _print_changes(group: _Group, changes: list["Change"], dry_run: bool) -> None:

@@ -9,7 +9,8 @@ from attrs import asdict
 from aiperf_core.cli.bundles import IN, PATTERN_OR_ADDRESS, Seals, verified
 from aiperf_core.cli.color import color_option
 from aiperf_core.cli.measuring import json_option, scratch_planner, targets_option, warn_of_skipped
-from aiperf_core.errors import AiperfError, ExitCode
+from aiperf_core.cli.result_file import result_file_option, write_result
+from aiperf_core.errors import ExitCode
 from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import TargetFilter
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--page", type=click.Path(path_type=Path), metavar="FILE", help="Write a page in Markdown to this file.")
 @color_option
 @json_option()
+@result_file_option
 @verified("what", as_seals=True)
 @click.pass_obj
 def goals(
@@ -39,6 +41,7 @@ def goals(
     folder: Path,
     page: Path | None,
     as_json: bool,
+    out: Path | None,
     seals: Seals,
 ) -> ExitCode:
     """Show the goals of targets, and what was measured of them.
@@ -52,7 +55,9 @@ def goals(
       aiperf goals ch07
       aiperf goals latest
     """
-    from aiperf_core.cli.screen import consoles
+    from aiperf_core.cli import result_screen
+    from aiperf_core.report import files
+    from aiperf_core.report.goals import view
     from aiperf_core.results.address import Address
     from aiperf_core.stats.goal_standings import standings
 
@@ -67,17 +72,17 @@ def goals(
     described, unusable = declarations(plugins, [one.target for one in selections])
     found = standings(described, runs)
     found.unreadable.extend(problems)
-    out, _ = consoles()
+    result = view(found)
+    write_result(result, out)
     if page is not None:
-        _write(page, found)
+        files.write_text(files.markdown(result), page, "--page")
     if as_json:
+        from aiperf_core.cli.screen import consoles
         from aiperf_core.results import jsontext
 
-        out.write(jsontext.dumps(_document(found, unusable)))
+        consoles()[0].write(jsontext.dumps(_document(found, unusable)))
     elif page is None:
-        from aiperf_core.render.goals import render
-
-        out.print(render(found, out.look, out.console.width))
+        result_screen.show(result)
     for line in (*found.unreadable, *unusable):
         click.echo(f"aiperf: {words(line)}", err=True)
     for name, file in found.without.items():
@@ -110,17 +115,6 @@ def declarations(
             else:
                 unusable.append(found.reason)
     return usable, unusable
-
-
-def _write(path: Path, found: "Standings") -> None:
-    """Write the page, whole or not at all."""
-    from aiperf_core import atomic
-    from aiperf_core.render.goals import page
-
-    try:
-        atomic.write(path, page(found).encode())
-    except OSError as error:
-        raise AiperfError(f"cannot write '{path}': {error.strerror or error}.") from error
 
 
 def _document(found: "Standings", unusable: list[str]) -> dict[str, Any]:

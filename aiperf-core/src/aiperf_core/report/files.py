@@ -31,14 +31,25 @@ def write(result: Result, path: Path) -> None:
             raise AiperfError(f"'{result.analysis}' made no picture here; choose .json, .csv or .html.")
         picture.write(result.drawings[0], path)
         return
-    data = _tables(result, kind).encode("utf-8", errors="backslashreplace") if kind != ".parquet" else _parquet(result)
+    if kind == ".parquet":
+        _write(_parquet(result), path)
+    else:
+        write_text(_text(result, kind), path)
+
+
+def write_text(text: str, path: Path, option: str = "--out") -> None:
+    """Write a text whole or not at all. Raises AiperfError where that is impossible."""
+    _write(text.encode("utf-8", errors="backslashreplace"), path, option)
+
+
+def _write(data: bytes, path: Path, option: str = "--out") -> None:
     try:
         atomic.write(path, data)
     except OSError as error:
-        raise AiperfError(f"cannot write '{path}': {error.strerror or error}. Choose another --out.") from error
+        raise AiperfError(f"cannot write '{path}': {error.strerror or error}. Choose another {option}.") from error
 
 
-def _tables(result: Result, kind: str) -> str:
+def _text(result: Result, kind: str) -> str:
     if kind == ".json":
         return jsontext.dumps(document(result))
     if kind == ".csv":

@@ -85,10 +85,10 @@ def _section(section: Section) -> Iterator[str]:
     if section.steps:
         yield "### Incremental speedups"
         yield _list((f"{code(name)} over {code(before)}", _figure(step)) for name, before, step in section.steps)
-    for title, rows in (("Not trusted", section.troubles), ("Did not run", section.skipped)):
-        if rows:
+    for title, troubles in (("Not trusted", section.troubles), ("Did not run", section.skipped)):
+        if troubles:
             yield f"### {title}"
-            yield from map(_trouble, rows)
+            yield from map(_trouble, troubles)
     if section.warnings:
         yield "### Warnings"
         yield "\n".join(_seen(one) for one in section.warnings)
