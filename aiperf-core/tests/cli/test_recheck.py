@@ -20,12 +20,14 @@ def recheck(*arguments):
 def test_a_bundle_that_holds(bundle):
     found = recheck(bundle.path)
     assert (found.exit_code, found.stderr) == (0, "")
-    assert found.stdout == f"seal  {bundle.manifest.hashes['manifest.json']}\nholds: 1 target, 5 rows, 99 samples\n"
+    assert found.stdout == (
+        f"Recheck of {bundle.path}\nholds: 1 target, 5 rows, 99 samples\nseal: {bundle.manifest.hashes['manifest.json']}\n"
+    )
 
 
 def test_only_the_seal(bundle):
     found = recheck(bundle.path, "--seal-only")
-    assert found.stdout.endswith("\nholds: 1 target\n")
+    assert found.stdout.splitlines()[1] == "holds: 1 target"
 
 
 def test_one_that_does_not(bundle):
@@ -34,7 +36,7 @@ def test_one_that_does_not(bundle):
     found = recheck(bundle.path)
     assert found.exit_code == 3
     assert "ch07.memory_access:coalesced" in found.stdout
-    assert found.stdout.endswith("\ndoes not hold: 2 differences in 1 target, 5 rows, 99 samples\n")
+    assert found.stdout.splitlines()[1] == "does not hold: 2 differences in 1 target, 5 rows, 99 samples"
     document = json.loads(recheck(bundle.path, "--json").stdout)
     assert document["holds"] is False
     assert [one["what"] for one in document["differences"]] == ["SHA-256", "verdict"]

@@ -33,9 +33,9 @@ def aiperf(*arguments):
 def test_a_signature_that_holds(signed):
     found = aiperf("recheck", signed / "run", "--seal-only", "--signers", signed / "signers")
     assert (found.exit_code, found.stderr) == (0, "")
-    sign, seal, holds = found.stdout.splitlines()
-    assert sign.startswith('sign  Good "aiperf" signature for ann@example.org with ED25519 key SHA256:')
-    assert seal.startswith("seal  ")
+    _, holds, seal, signature = found.stdout.splitlines()
+    assert signature.startswith('signature: Good "aiperf" signature for ann@example.org with ED25519 key SHA256:')
+    assert seal.startswith("seal: ")
     assert holds == "holds: 1 target"
 
 
@@ -59,8 +59,8 @@ def test_a_signature_does_not_excuse_a_changed_target(signed, tmp_path):
     file.write_text(file.read_text().replace("Neighbours", "Neighbors", 1))
     found = aiperf("recheck", tmp_path / "run", "--seal-only", "--signers", signed / "signers")
     assert found.exit_code == 3
-    assert found.stdout.startswith("sign  Good")
-    assert found.stdout.endswith("does not hold: 1 difference in 1 target\n")
+    assert "\nsignature: Good" in found.stdout
+    assert found.stdout.splitlines()[1] == "does not hold: 1 difference in 1 target"
 
 
 def test_an_identity_needs_signers(signed):

@@ -9,7 +9,8 @@ from aiperf_core.measurements import Energy, Estimate
 from aiperf_core.render.row_columns import COLUMNS
 from aiperf_core.report import text
 from aiperf_core.report.metrics import BY_NAME, METRICS, STORED, SUMMARY, disbelief, half_width, of_goal
-from aiperf_core.report.result import Figure, LeftOut, causes
+from aiperf_core.report.result import Figure, LeftOut
+from aiperf_core.report.verdict_counts import causes
 from aiperf_core.results import example
 from aiperf_core.results.models import DISBELIEVED, Observations, Row, Verdict
 

@@ -13,7 +13,8 @@ from aiperf_core import units
 from aiperf_core.analysis_options import option
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
-from aiperf_core.report.result import Column, Figure, Record, Result, Table, causes, counted
+from aiperf_core.report.result import Column, Figure, Record, Result, Table, counted
+from aiperf_core.report.verdict_counts import causes
 
 KEY_VARIABLE = "AIPERF_LLM_KEY"
 

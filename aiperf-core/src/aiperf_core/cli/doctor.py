@@ -2,18 +2,21 @@
 
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from attrs import asdict, frozen
 
+from aiperf_core.cli import result_screen
 from aiperf_core.cli.measuring import echo_json, json_option
-from aiperf_core.cli.tables import NARROWEST, print_text, room, wrapped
+from aiperf_core.cli.result_file import result_file_option, write_result
 from aiperf_core.devices.discovery import of_plugins
 from aiperf_core.distributions import installed_version
 from aiperf_core.errors import ExitCode
 from aiperf_core.plugins import Plugins
+from aiperf_core.report.result import Column, Record, Result, Table
 from aiperf_core.units import plural
 
 if TYPE_CHECKING:
@@ -40,8 +43,9 @@ class Fact:
 
 @click.command("doctor")
 @json_option()
+@result_file_option
 @click.pass_obj
-def doctor(plugins: Plugins, as_json: bool) -> ExitCode:
+def doctor(plugins: Plugins, as_json: bool, out: Path | None) -> ExitCode:
     """Show what this machine can run, what is missing, and how to get it.
 
     Exit code 0: benchmarks can run, at least on the CPU. 1: no benchmark can run.
@@ -52,33 +56,31 @@ def doctor(plugins: Plugins, as_json: bool) -> ExitCode:
     facts += _installed(plugins)
     runs = {"cpu": "version" in torch, "cuda": bool(torch.get("sees"))}
     runs |= {name: not isinstance(one, str) for name, one in others.items()}
+    result = view(facts, runs)
+    write_result(result, out)
     if as_json:
         echo_json({"runs": runs, "facts": [asdict(fact) for fact in facts]})
     else:
-        _print(facts, runs)
-    return ExitCode.OK if runs["cpu"] else ExitCode.FAILED
+        result_screen.show(result)
+    return result.exit_code
 
 
-def _print(facts: list[Fact], runs: dict[str, bool]) -> None:
-    width = max(len(fact.name) for fact in facts)
-    for fact in facts:
-        _print_beside(f"{fact.name:<{width}}  ", fact.found)
-    for fact in facts:
-        if fact.remedy:
-            click.echo()
-            print_text(f"{fact.name}: {fact.found}")
-            _print_beside("  needed for  ", fact.needed_for)
-            _print_beside("  to do       ", fact.remedy)
-    click.echo()
-    for device, able in runs.items():
-        click.echo(f"Benchmarks on {device}: {'can run' if able else 'cannot run'}")
-
-
-def _print_beside(label: str, text: str) -> None:
-    """Print a text beside its label, wrapped to the width of the terminal."""
-    wide = room()
-    for number, line in enumerate(wrapped(text, max(wide - len(label), NARROWEST) if wide else None)):
-        click.echo(f"{' ' * len(label) if number else label}{line}")
+def view(facts: Sequence[Fact], runs: Mapping[str, bool]) -> Result:
+    """What the machine has, and what to do about what it lacks."""
+    columns = [Column("name", "of"), Column("found", "found")]
+    lacking = [fact for fact in facts if fact.remedy]
+    more = [*columns, Column("needed_for", "needed for"), Column("remedy", "to do")]
+    remedies = Table("lacking", "Lacking", more, [Record(dict(asdict(fact))) for fact in lacking])
+    return Result(
+        analysis="doctor",
+        title="This machine",
+        summary=[f"Benchmarks on {device}: {'can run' if able else 'cannot run'}" for device, able in runs.items()],
+        status="ok" if runs["cpu"] else "nothing",
+        tables=[
+            Table("facts", "Facts", columns, [Record({"name": fact.name, "found": fact.found}) for fact in facts]),
+            *([remedies] if lacking else []),
+        ],
+    )
 
 
 def _machine() -> Iterator[Fact]:

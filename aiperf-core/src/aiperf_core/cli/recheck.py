@@ -8,17 +8,14 @@ import click
 
 from aiperf_core.cli.bundles import BUNDLE
 from aiperf_core.cli.measuring import json_option
-from aiperf_core.cli.tables import print_table
+from aiperf_core.cli.result_file import result_file_option, write_result
 from aiperf_core.errors import ExitCode, UsageError
-from aiperf_core.names import words
 from aiperf_core.plugins import Plugins
-from aiperf_core.units import plural
 
 if TYPE_CHECKING:
     from aiperf_core.results.address import Address
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.results.signing import Signed
-    from aiperf_core.stats.recheck import Recheck
 
 
 def _seal(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -36,6 +33,7 @@ def _seal(_: click.Context, __: click.Parameter, value: str | None) -> str | Non
 )
 @click.option("--identity", metavar="NAME", help="The allowed signer that is required.")
 @json_option()
+@result_file_option
 @click.pass_obj
 def recheck(
     plugins: Plugins,
@@ -45,6 +43,7 @@ def recheck(
     signers: Path | None,
     identity: str | None,
     as_json: bool,
+    out: Path | None,
 ) -> ExitCode:
     """Recompute the intervals, speedups and verdicts of a run from its samples, and check that no file changed.
 
@@ -56,8 +55,10 @@ def recheck(
       aiperf recheck latest
       aiperf recheck results/monday --signers allowed_signers
     """
-    from aiperf_core.cli.run_view import consoles
+    from aiperf_core.cli import result_screen
+    from aiperf_core.cli.screen import consoles
     from aiperf_core.devices.host import usable_cpus
+    from aiperf_core.report.recheck import view
     from aiperf_core.results import jsontext
     from aiperf_core.stats.recheck import document
     from aiperf_core.stats.recheck import recheck as check
@@ -71,14 +72,14 @@ def recheck(
         processes=usable_cpus(),
         documents=plugins.known_documents,
     )
-    out, _ = consoles()
+    result = view(str(what), found, seal_only=seal_only, signer=signed.told if signed else None)
+    write_result(result, out)
     if as_json:
-        out.write(jsontext.dumps({**document(found), "signed_by": signed.identity if signed else None}))
+        screen, _ = consoles()
+        screen.write(jsontext.dumps({**document(found), "signed_by": signed.identity if signed else None}))
     else:
-        if signed:
-            click.echo(f"sign  {signed.told}")
-        _print(found, seal_only)
-    return ExitCode.OK if found.holds else ExitCode.INVALID
+        result_screen.show(result)
+    return result.exit_code
 
 
 def _verified(bundle: "Bundle", signers: Path | None, identity: str | None) -> "Signed | None":
@@ -90,21 +91,3 @@ def _verified(bundle: "Bundle", signers: Path | None, identity: str | None) -> "
     from aiperf_core.results.signing import verify
 
     return verify(bundle, signers, identity)
-
-
-def _print(found: "Recheck", seal_only: bool) -> None:
-    if found.differences:
-        rows = [tuple(map(words, (one.where, one.what, one.recorded, one.found))) for one in found.differences]
-        print_table(("where", "what", "recorded", "found"), rows)
-        click.echo("")
-    for note in found.notes:
-        click.echo(f"note  {words(note)}")
-    if found.seal:
-        click.echo(f"seal  {words(found.seal)}")
-    checked = plural("target", found.targets)
-    if not seal_only:
-        checked += f", {plural('row', found.rows)}, {plural('sample', found.samples)}"
-    if found.differences:
-        click.echo(f"does not hold: {plural('difference', len(found.differences))} in {checked}")
-    else:
-        click.echo(f"holds: {checked}")

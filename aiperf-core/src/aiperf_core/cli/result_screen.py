@@ -9,7 +9,7 @@ from aiperf_core.cli.color import has_color
 from aiperf_core.cli.tables import fits, print_table, print_text
 from aiperf_core.names import words
 from aiperf_core.report import cell_text
-from aiperf_core.report.result import Column, Figure, Record, Result, Table, causes
+from aiperf_core.report.result import Column, Figure, Record, Result, Table
 
 MOST_LEFT_OUT = 8  # rows that are named; more are counted
 
@@ -30,6 +30,8 @@ def show(result: Result) -> None:
         for one in result.assumptions:
             print_text(f"- {words(one)}")
     if result.left_out:
+        from aiperf_core.report.verdict_counts import causes
+
         counts = causes(result.left_out)
         click.echo(f"\nleft out: {len(result.left_out)}" + (f" ({counts})" if counts else ""))
         columns = [Column("what", "what"), Column("verdict", "verdict", "verdict"), Column("reason", "why")]

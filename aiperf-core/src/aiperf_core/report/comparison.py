@@ -20,8 +20,8 @@ from aiperf_core.report.result import (
     Table,
     counted,
     figure,
-    tally,
 )
+from aiperf_core.report.verdict_counts import tally
 from aiperf_core.results.models import Row, Verdict
 from aiperf_core.stats.compare import Compared, Comparison, Difference
 

@@ -5,15 +5,12 @@ Units are SI and are named in a figure's `unit`. What was not measured is a figu
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any, Literal
 
 from attrs import asdict, field, frozen
 
 from aiperf_core.errors import ExitCode
-from aiperf_core.results.models import Verdict
 
 SCHEMA_VERSION = 1
 
@@ -292,21 +289,6 @@ def counted(value: float | None, unit: str = "1", reason: str = "not measured") 
     if value is not None and not math.isfinite(value):
         value, reason = None, BEYOND
     return Figure(value=value, unit=unit, certainty="counted", reason=reason if value is None else None)
-
-
-def tally(verdicts: Iterable[Verdict]) -> str:
-    """How often each verdict was reached, in the order of `Verdict`: `2 FASTER, 1 INVALID`."""
-    counts = Counter(verdicts)
-    return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict])
-
-
-def causes(left_out: Iterable[LeftOut]) -> str:
-    """How many rows were left out by cause: `2 not trusted, 1 did not run`; empty where no row was."""
-    verdicts = [Verdict(part.verdict) for part in left_out if part.verdict in {*Verdict}]
-    skipped = verdicts.count(Verdict.SKIPPED)
-    distrusted = sum(verdict.is_distrusted for verdict in verdicts)
-    counts = {"not trusted": distrusted, "did not run": skipped}
-    return ", ".join(f"{count} {cause}" for cause, count in counts.items() if count)
 
 
 def document(result: Result) -> dict[str, Any]:

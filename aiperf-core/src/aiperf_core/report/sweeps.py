@@ -18,8 +18,8 @@ from aiperf_core.report.result import (
     Table,
     counted,
     figure,
-    tally,
 )
+from aiperf_core.report.verdict_counts import tally
 from aiperf_core.results.models import Machine, TargetResult
 from aiperf_core.results.sweeps import Sweep, SweepRow
 

@@ -16,8 +16,8 @@ from aiperf_core.report.result import (
     Result,
     Source,
     Table,
-    causes,
 )
+from aiperf_core.report.verdict_counts import causes
 from aiperf_core.results.listing import Run, Unreadable
 from aiperf_core.results.models import Manifest, SkippedTarget, TargetResult
 
