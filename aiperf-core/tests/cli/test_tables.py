@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aiperf_core.cli.tables import print_tables
+from aiperf_core.cli.tables import print_table
 
 PROGRAM = """
 from aiperf_core.cli.tables import print_table
@@ -89,17 +89,17 @@ def test_in_a_narrow_terminal_a_row_is_a_list():
     ]
 
 
-def test_tables_of_one_output_are_laid_out_alike():
-    tables = {"first": [("a", "b")], "second": [("a_longer_name", "b")]}
-    assert drawn(80, ("NAME", "WHAT"), tables) == [
-        "first",
-        "NAME           WHAT",
-        "a              b",
-        "",
-        "second",
-        "NAME           WHAT",
-        "a_longer_name  b",
+def test_a_cell_of_several_lines_is_as_wide_as_its_longest_line():
+    rows = [("a", "4.00 ms\n[3.985, 4.016]", "SAME"), ("b", "-", "FAILED")]
+    heads = ("name", "median\n95 % interval", "verdict")
+    assert drawn(40, heads, rows) == [
+        "name          median  verdict",
+        "       95 % interval",
+        "a            4.00 ms  SAME",
+        "      [3.985, 4.016]",
+        "b                  -  FAILED",
     ]
+    assert drawn(20, heads, rows)[:3] == ["a", "  median   4.00 ms", "           [3.985,"]
 
 
 def test_columns_of_figures_are_aligned_to_the_right():
@@ -136,11 +136,10 @@ def test_any_table_fits_and_loses_nothing(rows, width):
 
 
 def drawn(width, heads, rows):
-    """The lines of a table, or of tables by title, where COLUMNS is this width."""
-    tables = rows if isinstance(rows, dict) else {"": rows}
+    """The lines of a table where COLUMNS is this width."""
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as stream:
         patch.setenv("COLUMNS", str(width))
-        print_tables(heads, tables)
+        print_table(heads, rows)
     return stream.getvalue().splitlines()
 
 

@@ -31,6 +31,7 @@ def test_a_category(asked):
     result = asked("policy")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
+        "Issues and guards\n"
         "4 issues in 1 category behind 1 guard: 0 attacked in a run, 0 recorded on a named machine, 0 excluded by construction, "
         "4 owed\n"
         "0 proven on this machine; try them: aiperf selftest\n"
@@ -51,7 +52,7 @@ def test_all_of_them_by_category(asked):
     kinds = Counter(support(one, CASES, ()).kind for one in issues())
     assert kinds[Kind.ATTACKED] == 1
     lines = result.stdout.splitlines()
-    assert lines[0] == (
+    assert lines[1] == (
         f"{len(issues())} issues in {len(categories())} categories behind {len(guards)} guards: 1 attacked in a run, 0 recorded on a "
         f"named machine, {kinds[Kind.EXCLUDED]} excluded by construction, {kinds[Kind.OWED]} owed, {kinds[Kind.NONE]} no proof yet"
     )

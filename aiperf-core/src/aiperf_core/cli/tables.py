@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import click
@@ -47,21 +47,9 @@ Rows = Sequence[Sequence[object]]
 
 def print_table(heads: Sequence[str], rows: Rows) -> None:
     """Print rows under their heads. Columns of figures are aligned to the right."""
-    print_tables(heads, {"": rows})
-
-
-def print_tables(heads: Sequence[str], tables: Mapping[str, Rows]) -> None:
-    """Print several tables with the same heads and the same layout, each under its title."""
-    found = {title: [[str(cell) for cell in row] for row in rows] for title, rows in tables.items()}
-    layout = _layout(heads, list(found.values()), room())
-    color = has_color(sys.stdout)
-    for number, (title, rows) in enumerate(found.items()):
-        if title:
-            click.echo("" if number == 0 else "\n", nl=False)
-            for line in wrapped(title, layout.width):
-                click.echo(_styled(line, color, bold=True), color=color)
-        for line in layout.lines(heads, rows, color):
-            click.echo(line, color=color)
+    texts, color = [[str(cell) for cell in row] for row in rows], has_color(sys.stdout)
+    for line in _layout(heads, texts, room()).lines(heads, texts, color):
+        click.echo(line, color=color)
 
 
 def print_text(text: str) -> None:
@@ -138,9 +126,9 @@ class _Layout:
                     yield before + _styled(line, color, **_style(cell))
 
 
-def _layout(heads: Sequence[str], texts: Sequence[Sequence[Sequence[str]]], width: int | None) -> _Layout:
+def _layout(heads: Sequence[str], texts: Sequence[Sequence[str]], width: int | None) -> _Layout:
     """The layout in which no line is broken, or else the one with the fewest lines."""
-    columns = [[head, *cells] for head, cells in zip(heads, _transposed(heads, texts), strict=True)]
+    columns = _columns(heads, texts)
     right = [any(re.search(r"\d", cell) for cell in cells) and all(map(_is_figure, cells)) for _, *cells in columns]
     natural = _natural(columns)
     before = sum(natural[:-1]) + len(GAP) * (len(natural) - 1)
@@ -154,14 +142,13 @@ def _layout(heads: Sequence[str], texts: Sequence[Sequence[Sequence[str]]], widt
     found += [_Layout(widths, right, width=width)] if widths else []
     if width - before >= LAST_AT_LEAST:
         found.append(_Layout([*natural[:-1], width - before], right, width=width))
-    every = [row for table in texts for row in table]
-    return min(reversed(found), key=lambda layout: sum(1 for _ in layout.lines(heads, every, False)))
+    return min(reversed(found), key=lambda layout: sum(1 for _ in layout.lines(heads, texts, False)))
 
 
 def fits(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether no row needs more lines than its cells have."""
-    width, columns = room(), [[head, *cells] for head, cells in zip(heads, _transposed(heads, [rows]), strict=True)]
-    return width is None or sum(_natural(columns)) + len(GAP) * (len(heads) - 1) <= width
+    width = room()
+    return width is None or sum(_natural(_columns(heads, rows))) + len(GAP) * (len(heads) - 1) <= width
 
 
 def _natural(columns: Sequence[Sequence[str]]) -> list[int]:
@@ -173,9 +160,9 @@ def _is_figure(cell: str) -> bool:
     return all(map(_FIGURE.fullmatch, cell.split("\n")))
 
 
-def _transposed(heads: Sequence[str], texts: Sequence[Sequence[Sequence[str]]]) -> list[list[str]]:
-    """The cells of each column."""
-    return [[row[index] for table in texts for row in table] for index in range(len(heads))]
+def _columns(heads: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The head and the cells of each column."""
+    return [[head, *(row[index] for row in texts)] for index, head in enumerate(heads)]
 
 
 def _narrowed(columns: Sequence[Sequence[str]], natural: Sequence[int], width: int, whole: int = 0) -> list[int]:

@@ -2,16 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import click
 
 from aiperf_core.cli.color import color_option
-from aiperf_core.cli.tables import print_table, print_tables, print_text
+from aiperf_core.cli.result_file import result_file_option, write_result
+from aiperf_core.cli.result_screen import print_records, show
 from aiperf_core.errors import UsageError
 from aiperf_core.plugins import Plugins
 from aiperf_core.proofs import outcomes
 from aiperf_core.proofs.outcomes import PROVEN, Kept, Outcome
 from aiperf_core.proofs.support import Kind, Support, support
+from aiperf_core.report.result import Column, Record, Result, Table
 from aiperf_core.validity.issues import POLICIES, Incident, Issue, UnknownIssueError
 from aiperf_core.validity.registry import categories, guards
 
@@ -29,8 +32,9 @@ PREDECESSOR = "https://github.com/cfregly/ai-performance-engineering"
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array, with everything known of each issue.")
 @click.option("--markdown", is_flag=True, help="Print the page of the documentation.")
 @color_option
+@result_file_option
 @click.pass_obj
-def validity(plugins: Plugins, name: str | None, as_json: bool, markdown: bool) -> None:
+def validity(plugins: Plugins, name: str | None, as_json: bool, markdown: bool, out: Path | None) -> None:
     """List the issues that make a number untrue, and the guards against them.
 
     An ISSUE (timing.unsynced_streams) is shown in full, a CATEGORY (timing) as a table. Without either, all are listed.
@@ -52,15 +56,19 @@ def validity(plugins: Plugins, name: str | None, as_json: bool, markdown: bool) 
         click.echo(page(chosen, supports), nl=False)
         return
     tried = outcomes.read(outcomes.state(plugins))
+    is_issue = name == chosen[0].id
+    first = chosen[0]
+    result = issue_view(first, supports(first), tried.get(first.id)) if is_issue else view(chosen, supports, tried)
+    write_result(result, out)
     if as_json:
         import json
 
         documents = [_record(one, supports(one), tried.get(one.id)) for one in chosen]
         click.echo(json.dumps(documents, indent=2, ensure_ascii=False))
-    elif name is not None and name == chosen[0].id:
-        _print_issue(chosen[0], supports(chosen[0]), tried.get(name))
+    elif is_issue:
+        print_records(result.tables[0])
     else:
-        _print_tables(chosen, supports, tried)
+        show(result)
 
 
 def page(issues: Sequence[Issue], supports: Supports) -> str:
@@ -105,22 +113,34 @@ def _number(count: int, word: str) -> str:
     return f"{count} {word if count == 1 else plural}"
 
 
-# --- for a terminal
+# --- as a result
 
 
-def _print_tables(issues: Sequence[Issue], supports: Supports, tried: Tried) -> None:
-    print_text(_count(issues, supports))
+def view(issues: Sequence[Issue], supports: Supports, tried: Tried) -> Result:
+    """A table of issues for each category."""
     proven = sum(one.id in tried and tried[one.id].outcome in PROVEN for one in issues)
-    print_text(f"{proven} proven on this machine" + ("" if tried else "; try them: aiperf selftest"))
-    click.echo()
-    tables = {}
+    columns = [Column(name, name) for name in ("issue", "guard", "needs", "proof", "title")]
+    tables = []
     for category, group in _groups(issues).items():
         about = f": {categories()[category]}" if category in categories() else ""
-        tables[f"{category} ({len(group)}){about}"] = [
-            (one.id, one.guard, ", ".join(one.needs) or "-", _proof(supports(one), tried.get(one.id)), one.title)
+        records = [
+            Record(
+                {
+                    "issue": one.id,
+                    "guard": one.guard,
+                    "needs": ", ".join(one.needs) or None,
+                    "proof": _proof(supports(one), tried.get(one.id)),
+                    "title": one.title,
+                }
+            )
             for one in group
         ]
-    print_tables(("issue", "guard", "needs", "proof", "title"), tables)
+        tables.append(Table(category, f"{category} ({len(group)}){about}", columns, records))
+    summary = [
+        _count(issues, supports),
+        f"{proven} proven on this machine" + ("" if tried else "; try them: aiperf selftest"),
+    ]
+    return Result(analysis="validity", title="Issues and guards", summary=summary, tables=tables)
 
 
 def _proof(support: Support, kept: Kept | None) -> str:
@@ -136,7 +156,8 @@ def _proof(support: Support, kept: Kept | None) -> str:
     return "not tried here" if support.kind is Kind.ATTACKED else support.kind
 
 
-def _print_issue(issue: Issue, support: Support, kept: Kept | None) -> None:
+def issue_view(issue: Issue, support: Support, kept: Kept | None) -> Result:
+    """Everything known of an issue as a table of two columns."""
     by = f" by {', '.join(kept.by)}" if kept is not None and kept.by and kept.outcome in PROVEN else ""
     proof = _proof(support, kept) + by
     if proof == "not tried here":
@@ -157,7 +178,14 @@ def _print_issue(issue: Issue, support: Support, kept: Kept | None) -> None:
     ]
     if issue.predecessor:
         rows.append(("list of 95", issue.predecessor))
-    print_table(("issue", issue.id), rows)
+    columns = [Column("what", "issue"), Column("text", issue.id)]
+    records = [Record({"what": what, "text": text}) for what, text in rows]
+    return Result(
+        analysis="validity",
+        title=issue.title,
+        summary=[issue.happens],
+        tables=[Table(issue.id, issue.id, columns, records)],
+    )
 
 
 def _reasons(issue: Issue) -> list[tuple[str, str]]:
