@@ -68,7 +68,7 @@ def test_a_prediction_stands_beside_what_was_measured(predict, label, outcome):
     result = with_rows(STRIDED, COALESCED, row)
     expected, why = predict.split(": ")
     at_default = attrs.evolve(result, problem=attrs.evolve(result.problem, size=result.device))
-    found = lines(notes_of(at_default, PLAIN))
+    found = lines(grid_of(noted.notes(at_default), PLAIN))
     assert f"{label} wide: predicted {expected} ({why}), measured 1.25x [1.22, 1.28]: {outcome}" in found
 
 
