@@ -33,7 +33,8 @@ def show(result: Result) -> None:
         from aiperf_core.report.verdict_counts import causes
 
         counts = causes(result.left_out)
-        click.echo(f"\nleft out: {len(result.left_out)}" + (f" ({counts})" if counts else ""))
+        click.echo()
+        print_text(f"left out: {len(result.left_out)}" + (f" ({counts})" if counts else ""))
         columns = [Column("what", "what"), Column("verdict", "verdict", "verdict"), Column("reason", "why")]
         records = [
             Record({"what": part.what, "verdict": part.verdict or None, "reason": part.reason})
