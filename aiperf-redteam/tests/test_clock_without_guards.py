@@ -59,7 +59,7 @@ def believes_the_end(patch: Patch) -> None:
 
     The harness's own time is not taken off: less than it may be left of a sample that ends at once.
     """
-    patch.setattr(target_run, "_clock_overhead_s", lambda _: 0.0)
+    patch.setattr(target_run, "harness_s", lambda _: 0.0)
 
     def late(page: ObservedPage, group: ProcessGroup, timeout_s: float, wait: observer.Wait) -> Observed:
         def halt() -> int:

@@ -221,6 +221,8 @@ def test_targets_as_json(acme):
         "builds_on": "shuffled",
         "lossy": {"metric": "rel_l2", "budget": 0.05},
         "adds": [],
+        "predict": "",
+        "teaches": "",
     }
 
 

@@ -62,6 +62,7 @@ def test_validity_shows_what_was_proven_here(plugins):
         return re.sub(r"\d{4}-\d\d-\d\d", "YYYY-MM-DD", text).splitlines()
 
     assert ask("play") == [
+        "Issues and guards",
         "5 issues in 1 category behind 1 guard: 5 attacked in a run, 0 recorded on a named machine, 0 excluded by "
         "construction, 0 owed",
         "0 proven on this machine; try them: aiperf selftest",
@@ -78,7 +79,7 @@ def test_validity_shows_what_was_proven_here(plugins):
     outcomes.write(
         outcomes.state(plugins), {f"play.{name}": Kept(one, "2026-01-02", ZEROS) for name, one in kept.items()}
     )
-    assert ask("play")[1:] == [
+    assert ask("play")[2:] == [
         "1 proven on this machine",
         "",
         "play (5)",

@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from aiperf_core.cost import WORK
 from aiperf_core.measurements import Audit, Census, Flush, Rank, Reading, Samples, Work
 from aiperf_core.results.models import Finding, Sighting
 from aiperf_core.stats.conditions import findings, summary, warm_after_flush
@@ -467,8 +468,7 @@ def _of_turns(one: Any) -> list[Finding]:
         clock="device",
         cache="cold",
         goal="speed",
-        cost=dict.fromkeys(("bytes_read", "bytes_written", "flops", "wire_bytes", "disk_read_bytes"), 0.0)
-        | {"disk_written_bytes": 0.0},
+        cost={**dict.fromkeys(WORK, 0.0), "precision": "fp32"},
         floor=0.01,
         ceilings=None,
         clocks=Clocks(),

@@ -48,7 +48,7 @@ def describe(
         "goals": [asdict(one) for one in benchmark.goals],
         "presets": {name: {"params": sizes, "cost": asdict(benchmark.work(sizes))} for name, sizes in presets.items()},
         "implementations": [
-            asdict(one, filter=lambda field, _: field.name not in ("code", "where")) for one in implementations
+            asdict(one, filter=lambda field, _: field.name not in ("code", "where", "cost")) for one in implementations
         ],
     }
 

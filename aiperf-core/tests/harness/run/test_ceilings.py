@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
+from aiperf_core.devices import ceiling_figures
 from aiperf_core.devices.device import CPU, Found
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.processes.child import ChildError
@@ -123,7 +124,7 @@ def test_the_whole_page_serves_runs_too(probers: Probers, new_planner: Callable[
     cpu = attrs.asdict(CPU)
     assert probers.asked[:2] == [
         {"do": "ceilings", "device": cpu, "whole": True},
-        {"do": "ceilings_of", "device": cpu, "groups": ["wire", "disk"]},
+        {"do": "ceilings_of", "device": cpu, "groups": [*ceiling_figures.GROUPS]},
     ]
     assert [(one["do"], one["rank"]) for one in probers.asked[2:]] == [("loopback", 0), ("loopback", 1)]
 
@@ -208,20 +209,21 @@ def test_a_page_of_a_device_that_is_not_there(new_planner: Callable[..., Planner
 
 def test_several_gpus_reduce_together(probers: Probers, new_planner: Callable[..., Planner]) -> None:
     rank = {"2": [3e11, "NCCL, NVLS off"]}
-    probers.answers = [attrs.evolve(BASIC, whole=True), rank, rank, NOTHING]
+    probers.answers = [attrs.evolve(BASIC, whole=True), NOTHING, rank, rank]
     found, _ = new_planner(gpus=2).all_ceilings(None)
     assert found.all_reduce_bytes_per_s == {"2": 3e11}
     assert found.how["all_reduce_bytes_per_s.2"] == "NCCL, NVLS off"
     assert [(one.get("rank"), one.get("world")) for one in probers.asked] == [
         (None, None),
+        (None, None),
         (0, 2),
         (1, 2),
-        (None, None),
     ]
-    assert len({one["store"] for one in probers.asked[1:3]}) == 1
+    assert len({one["store"] for one in probers.asked[2:]}) == 1
+    assert probers.asked[1]["groups"] == [one for one in ceiling_figures.GROUPS if one != "disk"]
 
 
 def test_ranks_that_fail_cost_only_their_figure(probers: Probers, new_planner: Callable[..., Planner]) -> None:
-    probers.answers = [attrs.evolve(BASIC, whole=True), ChildError("hung", "gave no answer"), NOTHING]
+    probers.answers = [attrs.evolve(BASIC, whole=True), NOTHING, ChildError("hung", "gave no answer")]
     found, _ = new_planner(gpus=2).all_ceilings(None)
     assert found.missing == {"all_reduce_bytes_per_s": "gave no answer"}

@@ -68,7 +68,8 @@ class OneProcess(Service):
     def do_measure(self, target: Message, device: str, params: dict[str, float], implementation: str) -> Message:
         """Measure an implementation beside the baseline.
 
-        Return its speedup, of medians, and what is wrong with its output; None if it is right.
+        Return the median time of each in seconds, and what is wrong with the implementation's output; None if it is
+        right.
         """
         cpu.keep_freed_memory()
         set_float32_precision("highest")
@@ -82,9 +83,9 @@ class OneProcess(Service):
             for side in sides:
                 wrong = self.sample(side, counted=number >= 0)
                 if wrong and side is sides[1]:
-                    return {"wrong": wrong, "speedup": 0.0}
-        baseline_s, variant_s = (statistics.median(side.times) for side in sides)
-        return {"wrong": None, "speedup": baseline_s / variant_s}
+                    return {"wrong": wrong}
+        medians = [statistics.median(side.times) for side in sides]
+        return {"wrong": None, "baseline_s": medians[0], "variant_s": medians[1]}
 
     def sample(self, side: Side, *, counted: bool) -> str | None:
         """Time some calls on refreshed inputs; return what is wrong with the last output."""

@@ -99,7 +99,9 @@ class ProofPlanner(Planner):
             )
         finally:
             child.kill()
-        return answer["wrong"], answer["speedup"]
+        if answer["wrong"]:
+            return str(answer["wrong"]), 0.0
+        return None, answer["baseline_s"] / answer["variant_s"]
 
 
 @frozen
