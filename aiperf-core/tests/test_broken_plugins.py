@@ -158,7 +158,8 @@ def test_the_doctor_s_table_names_each(told):
     code, out, err = told["doctor"]
     assert (code, err) == (0, "")
     for name in (*ASIDE, *NOTED):
-        assert re.search(rf"^plugin aiperf-{name}: .+\n  needed for  .+\n  to do       .+$", out, re.MULTILINE), name
+        line = rf"^plugin aiperf-{name} +\S.*?  +\S.*?  +\S.+$"
+        assert re.search(line, out, re.MULTILINE), name
 
 
 def test_the_rest_works(told):
@@ -214,9 +215,8 @@ def test_the_doctor_answers_where_nothing_else_does(site):
     assert command(site, "list").returncode == -9
     done = command(site, "doctor")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "plugin aiperf-killed: skipped plugin aiperf-killed 0.3: its loading ended the process (signal SIGKILL)" in (
-        done.stdout
-    )
+    killed = "plugin aiperf-killed  skipped plugin aiperf-killed 0.3: its loading ended the process (signal SIGKILL)"
+    assert killed in done.stdout
 
 
 def test_a_plugin_that_is_interrupted_is_named(site):

@@ -338,6 +338,6 @@ def test_a_sweep_measures_each_point_and_goes_on_after_a_size_that_does_not_fit(
     assert (failed.target, failed.verdict) == ("acme.scale@n=1000000000000000", "FAILED")
     assert "Try smaller sizes with --set." in failed.reason
     assert recheck(bundle).holds
-    assert "acme.scale - cpu - sweep of n - 3 points" in out
+    assert "acme.scale: cpu, sweep of n, 3 points" in out
     assert "[3/3] acme.scale@n=1000000000000000" in err
     assert (acme.here / "sweep.svg").read_text().startswith("<svg ")
