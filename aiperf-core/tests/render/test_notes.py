@@ -49,6 +49,12 @@ def test_only_the_end_of_a_log_is_shown():
     assert lines(reasons_of(with_rows(row), PLAIN))[1:] == [f"| line {index}" for index in range(4, 9)]
 
 
+def test_a_row_whose_interval_is_clear_needs_no_more_samples_but_what_its_reason_says():
+    clear = attrs.evolve(PREFETCHED, speedup=Estimate(20.0, 14.2, 34.7), reason="other work took the processors")
+    assert not any("overlaps" in line for line in notes(STRIDED, clear))
+    assert any("overlaps" in line for line in notes(STRIDED, PREFETCHED))
+
+
 def test_a_lost_step_tells_what_it_teaches():
     lost = attrs.evolve(WIDE, teaches="warps hide it already", step_speedup=Estimate(0.9, 0.89, 0.91))
     assert "teaches wide: warps hide it already" in notes(STRIDED, COALESCED, lost)

@@ -111,7 +111,7 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
         words(result.stopped) + ("" if result.complete else "; the run was interrupted, figures are partial"),
     )
     for row in result.rows:
-        if row.verdict is Verdict.INCONCLUSIVE and row.speedup:
+        if row.verdict is Verdict.INCONCLUSIVE and row.speedup and not row.reason:
             yield "", f"{words(row.name)}: {what_would_decide(row.speedup, result.floor, result.overhead.sampling_s)}"
     yield from _verified(result.rows)
     yield "overhead", _overhead(result.overhead)
