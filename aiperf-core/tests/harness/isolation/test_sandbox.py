@@ -732,6 +732,27 @@ def test_packages_in_a_folder_of_root_alone_can_be_read() -> None:
         assert (outcome.value, outcome.error) == (["package"], "")
 
 
+def test_packages_that_an_environment_adds_can_be_read(tmp_path: Path) -> None:
+    """As those of the environment that another one is based on, by a `.pth` file."""
+    added, other = tmp_path / "base" / "site-packages", tmp_path / "other"
+    for folder in (added, other):
+        (folder / "package").mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as scratch:
+
+        def install() -> None:
+            sys.path += [str(added), str(other)]
+
+        def read() -> list[object]:
+            try:
+                os.listdir(other)
+            except PermissionError as error:
+                return [os.listdir(added), error.strerror]
+            return [os.listdir(added), ""]
+
+        outcome = Confine(Limits(Path(scratch)), install)(read)
+        assert (outcome.value, outcome.error) == ([["package"], "Permission denied"], "")
+
+
 def without_landlock() -> None:
     with_landlock(-1)
 

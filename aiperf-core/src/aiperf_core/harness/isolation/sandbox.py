@@ -260,6 +260,8 @@ def _code_folders() -> Iterator[str]:
     """The folders of Python, packages and CUDA."""
     yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
     yield from site.getsitepackages()
+    # Folders of packages that a `.pth` file adds, as of the environment that another one is based on.
+    yield from (folder for folder in sys.path if os.path.basename(folder) in ("site-packages", "dist-packages"))
     if site.ENABLE_USER_SITE:
         yield site.getusersitepackages()
     yield str(SOURCES)
