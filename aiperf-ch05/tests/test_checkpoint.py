@@ -90,6 +90,19 @@ def test_killed_before_every_single_call(tmp_path: Path) -> None:
     assert seen == {1, 2}
 
 
+def test_a_checkpoint_that_is_replaced_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint.save(tmp_path, state(0))
+    read, replaced = checkpoint._read_part, []
+
+    def late(path: Path, shapes: Any) -> Any:
+        if not replaced:
+            replaced.append(checkpoint.save(tmp_path, state(1)))
+        return read(path, shapes)
+
+    monkeypatch.setattr(checkpoint, "_read_part", late)
+    assert number_of(tmp_path) == 1
+
+
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, state(0))
 

@@ -73,12 +73,19 @@ def save(folder: Path, tensors: Sequence[torch.Tensor]) -> None:
 def load(folder: Path) -> list[torch.Tensor]:
     """The tensors of a folder's checkpoint, in the order of the state.
 
-    Raises `CheckpointError` where there is none, or where a part has another size than the manifest says.
+    It may be replaced meanwhile: then the new one is read. Raises `CheckpointError` where there is none, or where a
+    part has another size than the manifest says.
     """
+    parts = _manifest(folder)["parts"]
     state: dict[int, torch.Tensor] = {}
-    for part in _manifest(folder)["parts"]:
-        for place, tensor in enumerate(_read_part(folder / part["file"], part["tensors"]), part["first"]):
-            state[place] = tensor
+    try:
+        for part in parts:
+            for place, tensor in enumerate(_read_part(folder / part["file"], part["tensors"]), part["first"]):
+                state[place] = tensor
+    except CheckpointError:
+        if _manifest(folder)["parts"] == parts:
+            raise
+        return load(folder)
     if sorted(state) != list(range(len(state))):
         raise CheckpointError(f"the checkpoint in '{folder}' lacks tensors: it has {len(state)}, up to {max(state)}")
     return [state[place] for place in range(len(state))]
