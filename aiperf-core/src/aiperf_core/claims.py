@@ -1,4 +1,4 @@
-"""Claims: what an author says of the machine code of a kernel."""
+"""Claims of authors about the machine code of kernels."""
 
 import re
 
@@ -38,5 +38,5 @@ class SassClaim:
             )
 
     def is_about(self, symbol: str) -> bool:
-        """Whether a symbol of machine code is this kernel. C++ symbols hold the name behind its length."""
+        """Tell whether a symbol of machine code is this kernel. C++ symbols hold the name behind its length."""
         return symbol == self.kernel or f"{len(self.kernel)}{self.kernel}" in symbol

@@ -11,7 +11,7 @@ from aiperf_core.devices.probe import Gpu, Nvidia, has_cuda_device, nvidia
 
 @pytest.fixture
 def driver(put_driver):
-    """Put a driver of so many GPUs in place; some of its functions may fail."""
+    """Install a made-up driver with a number of GPUs; some of its functions may fail."""
 
     def put(gpus=1, **answers):
         return put_driver(

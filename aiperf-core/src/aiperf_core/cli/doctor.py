@@ -66,7 +66,7 @@ def doctor(plugins: Plugins, as_json: bool, out: Path | None) -> ExitCode:
 
 
 def view(facts: Sequence[Fact], runs: Mapping[str, bool]) -> Result:
-    """What the machine has, and what to do about what it lacks."""
+    """The facts of the machine, and remedies for what it lacks."""
     columns = [Column("name", "of"), Column("found", "found")]
     lacking = [fact for fact in facts if fact.remedy]
     more = [*columns, Column("needed_for", "needed for"), Column("remedy", "to do")]

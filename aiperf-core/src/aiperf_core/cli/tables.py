@@ -146,7 +146,7 @@ def _layout(heads: Sequence[str], texts: Sequence[Sequence[str]], width: int | N
 
 
 def fits(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether no row needs more lines than its cells have."""
+    """Tell whether no row needs more lines than its cells have."""
     width = room()
     return width is None or sum(_natural(_columns(heads, rows))) + len(GAP) * (len(heads) - 1) <= width
 

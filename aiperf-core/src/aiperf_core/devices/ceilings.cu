@@ -39,41 +39,18 @@ extern "C" __global__ void write4(float4* b_ptr, long long n) {
 }
 
 // Eight independent chains a thread hide the latency of a multiply-add; nothing leaves the registers.
-// A round is 64 multiply-adds a thread.
-template <typename T>
+// A round is 64 multiply-adds a thread. With REGISTERS, factors and terms differ from thread to thread, so that all three
+// operands are registers and none is a constant or a uniform register.
+template <bool REGISTERS, typename T>
 __device__ void multiply_add(T* out_ptr, int rounds, T factor, T term) {
-  T chain[8];
-#pragma unroll
-  for (int k = 0; k < 8; k++) chain[k] = T(threadIdx.x + k);
-  for (int round = 0; round < rounds; round++) {
-#pragma unroll
-    for (int k = 0; k < 64; k++) chain[k % 8] = chain[k % 8] * factor + term;
-  }
-  T total = 0;
-#pragma unroll
-  for (int k = 0; k < 8; k++) total += chain[k];
-  if (total == T(0.3)) *out_ptr = total;
-}
-
-extern "C" __global__ void fma32(float* out_ptr, int rounds, float factor, float term) {
-  multiply_add(out_ptr, rounds, factor, term);
-}
-
-extern "C" __global__ void fma64(double* out_ptr, int rounds, double factor, double term) {
-  multiply_add(out_ptr, rounds, factor, term);
-}
-
-// The same with three registers as operands. Factors and terms differ from thread to thread, so that none of them is a
-// constant or a uniform register.
-template <typename T>
-__device__ void multiply_add_registers(T* out_ptr, int rounds, T factor, T term) {
   T chain[8], factors[4], terms[4];
 #pragma unroll
   for (int k = 0; k < 8; k++) chain[k] = T(threadIdx.x + k);
 #pragma unroll
   for (int k = 0; k < 4; k++) {
-    factors[k] = factor - T(threadIdx.x * 4 + k) * T(1e-6);
-    terms[k] = term + T(threadIdx.x * 4 + k) * T(1e-6);
+    const T apart = T(threadIdx.x * 4 + k) * T(1e-6);
+    factors[k] = REGISTERS ? factor - apart : factor;
+    terms[k] = REGISTERS ? term + apart : term;
   }
   for (int round = 0; round < rounds; round++) {
 #pragma unroll
@@ -85,12 +62,20 @@ __device__ void multiply_add_registers(T* out_ptr, int rounds, T factor, T term)
   if (total == T(0.3)) *out_ptr = total;
 }
 
+extern "C" __global__ void fma32(float* out_ptr, int rounds, float factor, float term) {
+  multiply_add<false>(out_ptr, rounds, factor, term);
+}
+
+extern "C" __global__ void fma64(double* out_ptr, int rounds, double factor, double term) {
+  multiply_add<false>(out_ptr, rounds, factor, term);
+}
+
 extern "C" __global__ void fma32_registers(float* out_ptr, int rounds, float factor, float term) {
-  multiply_add_registers(out_ptr, rounds, factor, term);
+  multiply_add<true>(out_ptr, rounds, factor, term);
 }
 
 extern "C" __global__ void fma64_registers(double* out_ptr, int rounds, double factor, double term) {
-  multiply_add_registers(out_ptr, rounds, factor, term);
+  multiply_add<true>(out_ptr, rounds, factor, term);
 }
 
 // Eight independent chains a thread of x -> 2^-x, which stay near 0.64. A round is 16 exponentials a thread.

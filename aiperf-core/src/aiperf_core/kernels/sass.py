@@ -36,7 +36,7 @@ def failures(claim: SassClaim, kernels: Mapping[str, Sequence[str]]) -> Iterator
 
 
 def matches(code: str, opcode: str) -> bool:
-    """Whether an opcode of the machine code is the one of a claim."""
+    """Tell whether an opcode of the machine code is the one of a claim."""
     wanted, parts = code.split("."), opcode.split(".")
     if wanted[0] != parts[0]:
         return False

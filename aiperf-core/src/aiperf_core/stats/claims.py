@@ -1,4 +1,4 @@
-"""What authors claim of gains, against what was measured: predictions, steps, and titles."""
+"""Claims of authors about gains, against measurements: predictions, steps, and titles."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -58,12 +58,12 @@ def stored_outcomes(target: str, described: Described, device: str, pages: Itera
         if is_gpu(page.hardware) != (device == "cuda"):
             continue
         rows = _stored(target, described, device, page)
-        gains = {one.name: _stored_gain(one, rows, page) for one in described.on(device)}
         for one in described.on(device):
-            gain = gains[one.name]
+            gain = _stored_gain(one, rows)
             if gain is None:
                 continue
-            shown = f"{units.ratio_estimate(gain).value} {units.ratio_estimate(gain).interval} on {page.hardware}"
+            ratio = units.ratio_estimate(gain)
+            shown = f"{ratio.value} {ratio.interval} on {page.hardware}"
             if one.builds_on and gain.high <= NO_GAIN and not one.teaches:
                 steps.append(f"{one.name} over {one.builds_on}: {shown}")
             if one.predict and (said := Prediction.parse(one.predict)).outcome(gain) == "refuted":
@@ -82,16 +82,11 @@ def stored_outcomes(target: str, described: Described, device: str, pages: Itera
 def _stored(target: str, described: Described, device: str, page: Page) -> dict[str, Expectation]:
     """The stored rows of a target at the preset of the device, by implementation."""
     sizes = described.presets.get(device)
-    named = {one.name for one in described.on(device)}
-    return {
-        name: row
-        for key, row in page.expected.items()
-        for name in [key.removeprefix(f"{target}:")]
-        if key != name and name in named and row.sizes == sizes
-    }
+    rows = {one.name: page.expected.get(f"{target}:{one.name}") for one in described.on(device)}
+    return {name: row for name, row in rows.items() if row is not None and row.sizes == sizes}
 
 
-def _stored_gain(one: DescribedImplementation, rows: Mapping[str, Expectation], page: Page) -> Estimate | None:
+def _stored_gain(one: DescribedImplementation, rows: Mapping[str, Expectation]) -> Estimate | None:
     """The gain of a step, from the times of both in one run, or over the baseline."""
     row = rows.get(one.name)
     if row is None:

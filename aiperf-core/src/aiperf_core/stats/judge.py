@@ -36,7 +36,7 @@ def judge(observed: Sequence[Observations], rules: Rules) -> list[Row]:
 
 
 def suspicion(baseline: Observations, one: Observations, judging: Judging) -> Suspicion | None:
-    """What an implementation is resampled for before a finding; None where its samples show nothing."""
+    """The suspicion for which an implementation is resampled before a finding; None where its samples show nothing."""
     lying = clock_agreement.disagreement(baseline, one) if "clocks_agree" not in judging.off else None
     return lying or (clock_agreement.work_beside(baseline, one) if judging.watches_calls else None)
 

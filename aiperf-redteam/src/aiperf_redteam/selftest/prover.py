@@ -36,8 +36,8 @@ from aiperf_redteam.selftest.parallel import Lanes
 from aiperf_redteam.selftest.runs import LINT, OF_TIMES, PROCESS, TIERS, NotTriedError, Run, Sharing
 from aiperf_redteam.selftest.trials import ProofPlanner, Trials
 
-# An answer that noise hides is looked for again so often, with fresh processes and for so many times as long as in a
-# quick run; a harness of one process, in which allocators and caches decide, is asked as often.
+# A case whose result noise hides is repeated LOOK_AGAIN times, with fresh processes and LOOK_LONGER times the sampling
+# of a quick run. A case in the harness of one process, in which allocators and caches decide, is repeated as often.
 LOOK_LONGER = 4
 LOOK_AGAIN = 2
 # Fewer runs are made one after the other: each lane imports torch first.

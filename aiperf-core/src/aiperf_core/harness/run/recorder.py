@@ -179,7 +179,7 @@ def _in_ns(seconds: float | None) -> float | None:
 
 @define(eq=False)
 class ProcessEvidence:
-    """What is seen of an implementation's processes, beside its samples.
+    """Evidence of an implementation's processes, beside its samples.
 
     repeated_s, fresh_s: times of calls on repeated inputs, and on refreshed inputs.
     aliases: paths of its outputs that lay in the memory of inputs; None before an output was judged.
@@ -212,11 +212,11 @@ class ProcessEvidence:
 
     @property
     def gains_by_repeating(self) -> bool:
-        """Whether calls on repeated inputs are faster, if warm caches do not explain it."""
+        """Tell whether calls on repeated inputs are faster, if warm caches do not explain it."""
         return gains(self.repeated_s, self.fresh_s)
 
     @property
     def _changed(self) -> bool:
-        """Whether a process of this run changed something."""
+        """Tell whether a process of this run changed something."""
         before, after = self.state_before, self.state_after
         return before is not None and after is not None and bool(changes(before, after))

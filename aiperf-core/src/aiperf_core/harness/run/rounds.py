@@ -218,7 +218,7 @@ class LastRound:
             self._measure_energy()
 
     def suspicion(self, one: Participant) -> clock_agreement.Suspicion | None:
-        """What an implementation is resampled for before a finding."""
+        """The suspicion for which an implementation is resampled before a finding."""
         return suspicion(self.bench.baseline.observed, one.observed, self.setup.judging)
 
     def repeat(self, implementations: list[Participant]) -> None:
@@ -251,7 +251,7 @@ class LastRound:
             one.recorder.note(ranks=ranks.records())
 
     def _places(self, one: Participant) -> dict[int, dict[str, Any]]:
-        """Of each rank on this machine, the processors that it may use and the GPUs on which the driver lists it."""
+        """The processors that each rank on this machine may use, and the GPUs on which the driver lists it."""
         if not isinstance(one.child, RankGroup):
             return {}
         nvml, found = self.bench.conditions.telemetry.nvml, {}

@@ -157,7 +157,7 @@ class Setup:
     device: the device by which other processes load its kind.
     kind: what this process uses the device through.
     hardware: what the implementations' requirements are compared with.
-    ceilings: measures those of the device, once more where it is given True, with those of `groups` (`wire`, `disk`).
+    ceilings: measures those of the device, once more where it is given True, with those of `groups`.
     left_out: optional protections of the sandbox under which the device does not start.
     flush_bound: how much a flush of the caches must write; None where nothing is known.
     server: forks the judge.
