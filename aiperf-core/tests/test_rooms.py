@@ -26,6 +26,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "units",
         "folders",
         "contributed",
+        "ceiling_groups",
         "claims",
         "cost",
         "goal",

@@ -29,6 +29,7 @@ from collections.abc import Iterable
 from attrs import field, frozen
 
 from aiperf_core import units
+from aiperf_core.ceiling_groups import GROUPS
 from aiperf_core.cost import PRECISIONS
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.targets import is_name
@@ -56,11 +57,6 @@ RATES_OF = {
     "FMA": "the rate of {} multiply-adds",
     "FMA3": "the rate of {} multiply-adds of three registers",
 }
-# The ceilings that are measured on demand, by the figure of a goal.
-GROUPS = {
-    "SMBW": "on_chip", "CACHE": "on_chip", "LAT": "launches", "GRAPH": "launches", "PCI": "transfers", "DISK": "disk",
-    "P2P": "wire", "ALLREDUCE": "all_reduce",
-}  # fmt: skip
 RELATIVES = ("time", "memory")
 ACCEPTED = (
     f"{', '.join(CEILINGS)}, speedup, {' or '.join(f'{one}:PRECISION' for one in RATES_OF)} with "
@@ -150,7 +146,8 @@ class Goal:
 
 def groups_of(goals: Iterable[Goal], device: str) -> set[str]:
     """The groups of ceilings that goals on a device need."""
-    return {GROUPS[goal.kind] for goal in goals if goal.device == device and goal.kind in GROUPS}
+    kinds = {goal.kind for goal in goals if goal.device == device}
+    return {name for name, group in GROUPS.items() if kinds & {*group.goals}}
 
 
 def make_goal(

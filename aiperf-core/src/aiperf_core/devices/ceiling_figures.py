@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import evolve, fields
 
+from aiperf_core.ceiling_groups import GROUPS
 from aiperf_core.measurements import Ceilings
 
 REQUIRED = ("copy_bytes_per_s", "read_bytes_per_s", "write_bytes_per_s")
@@ -18,18 +19,6 @@ NAMES = tuple(
 # Properties of the clock and the device rather than limits: the newest value counts.
 NEITHER = ("event_overhead_s", "event_step_s", "cache_bytes")
 
-# Figures that a run measures only for a target whose cost or goals need them.
-GROUPS = {
-    "wire": ("peer_bytes_per_s", "loopback_bytes_per_s"),
-    "all_reduce": ("all_reduce_bytes_per_s",),
-    "disk": ("disk_read_bytes_per_s", "disk_write_bytes_per_s"),
-    "transfers": ("transfer_bytes_per_s",),
-    "on_chip": ("shared_bytes_per_s", "cache_bytes_per_s"),
-    "launches": ("launch_s", "launch_wait_s", "graph_launch_s"),
-    "sectors": ("sectors_per_s",),
-    "special": ("special_functions_per_s",),
-    "steps": ("serial_step_s",),
-}
 _UNITS = (
     ("_bytes_per_s", "B/s"), ("flop_per_s", "FLOP/s"), ("_per_s", "1/s"), ("_hz", "Hz"), ("_bytes", "B"), ("_s", "s")
 )  # fmt: skip
@@ -37,7 +26,7 @@ _UNITS = (
 
 def has(ceilings: Ceilings, group: str) -> bool:
     """Whether a figure of a group was measured."""
-    return any(getattr(ceilings, name) for name in GROUPS[group])
+    return any(getattr(ceilings, name) for name in GROUPS[group].figures)
 
 
 def with_figures(ceilings: Ceilings, found: Mapping[str, Any]) -> Ceilings:

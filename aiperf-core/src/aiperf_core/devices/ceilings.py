@@ -75,7 +75,7 @@ def measure(kind: DeviceKind, whole: bool = True, tell: Callable[[str], None] = 
 def measure_groups(
     kind: DeviceKind, groups: Collection[str], tell: Callable[[str], None] = lambda _: None
 ) -> dict[str, dict[str, Any]]:
-    """Measure the figures of groups of `ceiling_figures.GROUPS`: `figures`, `how` and `missing` by key.
+    """Measure the figures of groups of `ceiling_groups.GROUPS`: `figures`, `how` and `missing` by key.
 
     The rate from process to process takes two processes: see `links.loopback`.
     """

@@ -139,7 +139,7 @@ def _cache_rate() -> Best:
 
 
 def fill_group(page: Page, group: str) -> None:
-    """Measure the figures of a group of `ceiling_figures.GROUPS` into `page`."""
+    """Measure the figures of a group of `ceiling_groups.GROUPS` into `page`."""
     keep_freed_memory()
     if group == "sectors":
         page.take("sectors_per_s", "random reads", _sector_rate)

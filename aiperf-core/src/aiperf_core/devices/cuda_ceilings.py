@@ -54,7 +54,7 @@ def fill(page: Page) -> str:
 
 
 def fill_group(page: Page, group: str) -> None:
-    """Measure the figures of a group of `ceiling_figures.GROUPS` into `page`."""
+    """Measure the figures of a group of `ceiling_groups.GROUPS` into `page`."""
     if group == "wire":
         links.fill_peers(page)
     elif group == "transfers":

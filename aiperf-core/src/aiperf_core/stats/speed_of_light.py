@@ -6,23 +6,13 @@ from typing import Any
 
 from attrs import evolve
 
+from aiperf_core.ceiling_groups import GROUPS
 from aiperf_core.cost import WORK
 from aiperf_core.measurements import Ceilings
 from aiperf_core.results.models import Observations, Problem, Row, SpeedOfLight, TargetResult
 
 # A ceiling is itself measured, so a result may lie a little above it.
 BEYOND = 1.02
-# The amounts of a cost by the group of the ceilings that they need.
-_GROUPS = {
-    "wire": ("wire_bytes",),
-    "disk": ("disk_read_bytes", "disk_written_bytes"),
-    "transfers": ("to_device_bytes", "from_device_bytes"),
-    "on_chip": ("shared_bytes",),
-    "launches": ("launches",),
-    "sectors": ("sectors",),
-    "special": ("special_functions",),
-    "steps": ("serial_steps",),
-}
 
 
 def compute_roof(ceilings: Ceilings, precision: str) -> float | None:
@@ -109,9 +99,9 @@ def groups_used(costs: Iterable[dict[str, Any]]) -> list[str]:
     used: dict[str, None] = {}
     for cost in costs:
         one_machine = cost["world_size"] > 1 and cost["nodes"] == 1
-        for group, names in _GROUPS.items():
-            if any(cost[name] for name in names) and (group != "wire" or one_machine):
-                used[group] = None
+        for name, group in GROUPS.items():
+            if any(cost[amount] for amount in group.amounts) and (name != "wire" or one_machine):
+                used[name] = None
     return [*used]
 
 

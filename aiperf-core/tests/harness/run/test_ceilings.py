@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from aiperf_core.devices import ceiling_figures
+from aiperf_core.ceiling_groups import GROUPS
 from aiperf_core.devices.device import CPU, Found
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.harness.processes.child import ChildError
@@ -124,7 +124,7 @@ def test_the_whole_page_serves_runs_too(probers: Probers, new_planner: Callable[
     cpu = attrs.asdict(CPU)
     assert probers.asked[:2] == [
         {"do": "ceilings", "device": cpu, "whole": True},
-        {"do": "ceilings_of", "device": cpu, "groups": [*ceiling_figures.GROUPS]},
+        {"do": "ceilings_of", "device": cpu, "groups": [*GROUPS]},
     ]
     assert [(one["do"], one["rank"]) for one in probers.asked[2:]] == [("loopback", 0), ("loopback", 1)]
 
@@ -220,7 +220,7 @@ def test_several_gpus_reduce_together(probers: Probers, new_planner: Callable[..
         (1, 2),
     ]
     assert len({one["store"] for one in probers.asked[2:]}) == 1
-    assert probers.asked[1]["groups"] == [one for one in ceiling_figures.GROUPS if one != "disk"]
+    assert probers.asked[1]["groups"] == [one for one in GROUPS if one != "disk"]
 
 
 def test_ranks_that_fail_cost_only_their_figure(probers: Probers, new_planner: Callable[..., Planner]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import cattrs
 from attrs import asdict, define, evolve, field
 
+from aiperf_core.ceiling_groups import GROUPS
 from aiperf_core.devices import ceiling_figures, host_memory, kept
 from aiperf_core.devices.device import CPU, CUDA, DeviceKind, Found, known_device
 from aiperf_core.devices.flush_bound import FlushBound
@@ -179,7 +180,7 @@ class Machine:
     def ceilings(self, device: str, again: bool = False, groups: Collection[str] = ()) -> Ceilings | None:
         """A device's ceilings, measured once and kept on disk; `again` measures anew and keeps the better figures.
 
-        groups: those of `ceiling_figures.GROUPS` that are needed beside the basic figures.
+        groups: those of `ceiling_groups.GROUPS` that are needed beside the basic figures.
 
         None where measuring failed or the device has no ceilings: results then have no fraction of the speed of light.
         """
@@ -263,7 +264,7 @@ class Machine:
         found = evolve(cattrs.structure(answer, Ceilings), state=self._state(device))
         if whole:
             # The disk is the host's: the page of a processor has it.
-            groups = [one for one in ceiling_figures.GROUPS if one != "disk" or self.kind(device).on_host]
+            groups = [one for one in GROUPS if one != "disk" or self.kind(device).on_host]
             found = self._with_groups(device, found, groups, tell)
             found = evolve(found, took_s=time.monotonic() - started)
         if before is not None:
