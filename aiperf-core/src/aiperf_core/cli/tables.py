@@ -24,6 +24,7 @@ from aiperf_core.cli.color import has_color
 GAP = "  "
 INDENT = "  "
 LAST_AT_LEAST = 24  # width of the last column, if only that is wrapped
+EMPTY = ("", "-")  # cells that a list of labels and texts leaves out
 TEXT_AT_LEAST = 8  # width of a wrapped column
 NARROWEST = 16
 
@@ -118,7 +119,7 @@ class _Layout:
             for head, cell in zip(labels, (cell.replace("\n", " ") for cell in others), strict=True):
                 left = width - len(INDENT) - label - len(GAP)
                 beside = left >= TEXT_AT_LEAST
-                lines = wrapped(cell, left if beside else width - 2 * len(INDENT)) if cell else []
+                lines = wrapped(cell, left if beside else width - 2 * len(INDENT)) if cell not in EMPTY else []
                 if lines and not beside:
                     yield from (INDENT + line for line in wrapped(head, width - len(INDENT)))
                 for number, line in enumerate(lines):
