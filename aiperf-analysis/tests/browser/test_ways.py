@@ -60,8 +60,8 @@ def test_two_runs_are_compared(page, server):
     for option in form.locator("select[name=a] option").all():
         runs[option.inner_text().partition(" (")[0]] = option.get_attribute("value")
     before, after = (runs[f"run-{number:03d}"] for number in (made.REGRESSED_AT - 1, made.REGRESSED_AT))
-    form.get_by_label("first run").select_option(before)
-    form.get_by_label("second run").select_option(after)
+    form.get_by_label("left run").select_option(before)
+    form.get_by_label("right run").select_option(after)
     form.get_by_role("button", name="Compare").click()
     page.wait_for_url("**/compare?*")
     assert parse_qs(urlparse(page.url).query) == {"a": [before], "b": [after]}

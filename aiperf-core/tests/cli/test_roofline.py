@@ -27,7 +27,7 @@ def test_a_picture(bundle: Bundle, tmp_path: Path) -> None:
     assert result.stdout == f"{file}: 5 implementations\n"
     text = file.read_text()
     for written in (
-        "arithmetic intensity, FLOP per byte that must be moved, logarithmic",
+        "arithmetic intensity, FLOP/byte, logarithmic",
         "strided 9.5 %",
         "coalesced 76 %",
         "wide 82 %",

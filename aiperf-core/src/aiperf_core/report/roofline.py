@@ -152,7 +152,7 @@ def draw(panel: Panel, title: str = "", origins: Mapping[tuple[str, str], Origin
         title=f"{title} on {where}" if title else where,
         kind="scatter",
         message=f"{nearest if best.fraction else 'no row has a bound'}; {where}.",
-        x=Axis(title="arithmetic intensity, FLOP per byte that must be moved", unit="number", log=True),
+        x=Axis(title="arithmetic intensity, FLOP/byte", unit="number", log=True),
         y=Axis(title="rate, higher is better", unit="FLOP/s", log=True, ends=(min(rates) / 3, 3 * max(rates))),
         series=[*roofs, *(_of_target(panel, at, target, origins or {}) for at, target in enumerate(targets))],
     )

@@ -24,6 +24,7 @@ APART, SPREAD = 3.0, 18.0  # pixels between neighbours of several series at a na
 LABEL = 13.0  # height of a label
 LONGEST = 260.0  # width of a label
 BRIEF = 0.6  # of its width, where the whole has no place
+BRIEFEST = 64.0  # shorter ones say nothing
 MARK = 5.0  # half the size of a mark
 # Where a label may stand: pixels below the middle of its mark, and at its right or left. The first free one is taken.
 PLACES = sorted(
@@ -263,7 +264,7 @@ def _labels(courses: Sequence[_Course], lines: Sequence[Path], plane: _Plane) ->
         # Of a mark the end of its name stays, where its figure is.
         label, brief = (
             shortened(point.label, width, keeps_end=point.mark != FIT)
-            for width in (LONGEST, max(BRIEF * text_width(point.label[:80]), 40.0))
+            for width in (LONGEST, max(BRIEF * text_width(point.label[:80]), BRIEFEST))
         )
         for text in dict.fromkeys((label, brief)) if label else ():
             width = text_width(text) * wide
