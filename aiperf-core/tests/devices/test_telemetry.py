@@ -318,6 +318,7 @@ def test_a_split_gpu_has_no_energy_of_its_own(install):
     assert nvml.times("DeviceGetTotalEnergyConsumption") == 0
 
 
+@pytest.mark.quiet
 def test_our_own_part_of_a_reading_is_cheap(install, tmp_path):
     install()
     telemetry = GpuTelemetry.open(0, None, CpuTelemetry(machine(tmp_path)))

@@ -349,6 +349,7 @@ def test_the_current_stream(monkeypatch, stream, expected):
     assert after["stream"]["cuda.device"] == {"current": 1}
 
 
+@pytest.mark.quiet
 def test_a_snapshot_is_cheap(server):
     took = []
     for _ in range(3):

@@ -122,6 +122,7 @@ def test_code_that_uses_much_memory_of_its_own_is_not_accused(judge: Judge, thre
     assert BASELINE_FAULTS not in {finding.issue for finding in row.findings}
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("name", ["holes", "holes by a descriptor"])
 def test_code_that_takes_pages_is_not_believed(judge: Judge, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(Setup, "trust", property(lambda _: Trust(untrusted=True, observed=True)))
