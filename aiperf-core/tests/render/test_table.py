@@ -9,7 +9,7 @@ from rich.console import Console
 
 from aiperf_core.measurements import Estimate, Memory
 from aiperf_core.render.look import Look
-from aiperf_core.render.row_columns import DEFAULT, View, rate_of
+from aiperf_core.render.row_columns import COLUMNS, DEFAULT, View, rate_of
 from aiperf_core.render.table import render, render_skipped
 from aiperf_core.results import example
 from aiperf_core.results.models import Row, SkippedTarget, SpeedOfLight, Verdict
@@ -32,6 +32,7 @@ coalesced                 652.3 us             7.99x  FASTER           3.29 TB/s
 
 wide                      601.3 us             8.67x  FASTER           3.57 TB/s
                     [599.5, 603.1]      [8.64, 8.70]  1 GiB                 82 %
+                          step 1.084x [1.081, 1.087]
 
 prefetched                 5.20 ms             1.00x  INCONCLUSIVE      413 GB/s
                       [5.04, 5.36]      [0.97, 1.03]  1 GiB                9.5 %
@@ -57,7 +58,7 @@ FAILED        swizzled: its process was killed by signal 11
 
 SKIPPED       tensor_memory: needs sm_100 (this GPU is sm_90)
 
-incremental   speedup of wide over coalesced: 1.084x [1.081, 1.087]
+steps         wide over coalesced
 setup         wide 23.0 ms; excluded from all timings
 stop reason   sampling budget spent
               prefetched: the interval [0.97, 1.03] overlaps the band of 1 %
@@ -108,11 +109,48 @@ def test_at_120_columns_a_row_is_one_line_with_its_intervals():
     assert re.sub(" {2,}", "  ", row) == f"coalesced  {figures}"
 
 
+def test_at_120_columns_the_step_is_a_line_below_the_speedup():
+    lines = shown(example.result(), 120).splitlines()
+    row = next(index for index, line in enumerate(lines) if line.startswith("wide"))
+    assert lines[row + 1] == " " * 45 + "step 1.084x [1.081, 1.087]"
+    assert lines[row].index("[8.64, 8.70]") + len("[8.64, 8.70]") == len(lines[row + 1])
+
+
+STEP_OF_WIDE = example.rows()[2]
+
+
+@pytest.mark.parametrize(
+    ("step", "goal", "style"),
+    [
+        (Estimate(1.3, 1.1, 1.5), "speed", "not dim green"),
+        (Estimate(0.8, 0.7, 0.9), "speed", "not dim red"),
+        (Estimate(0.97, 0.73, 1.78), "speed", ""),
+        (Estimate(0.8, 0.7, 0.9), "memory", ""),
+    ],
+)
+def test_a_lost_step_is_red_and_one_without_a_clear_gain_is_plain(step, goal, style):
+    row = attrs.evolve(STEP_OF_WIDE, step_speedup=step)
+    result = attrs.evolve(with_rows(example.rows()[1], row), goal=goal)
+    assert str(COLUMNS["step_speedup"].show(result, row, PLAIN).style) == style
+
+
+def test_the_step_of_a_variant_that_builds_on_the_baseline_is_its_speedup():
+    row = attrs.evolve(STEP_OF_WIDE, builds_on="strided")
+    assert "step" not in shown(with_rows(example.rows()[0], row)).partition("why  ")[0]
+
+
+def test_a_row_that_is_not_believed_has_no_step():
+    row = attrs.evolve(STEP_OF_WIDE, verdict=Verdict.INVALID, reason="wrong")
+    table = shown(with_rows(*example.rows()[:2], row)).partition("INVALID  ")[0]
+    assert "1.084" not in table
+
+
 def test_at_40_columns_a_row_is_a_list():
     assert """
 wide  FASTER
   median       601.3 us  [599.5, 603.1]
   speedup      8.67x  [8.64, 8.70]
+  step         1.084x  [1.081, 1.087]
   peak memory  1 GiB
   rate         3.57 TB/s  SOL 82 %
 """ in shown(example.result(), 40)

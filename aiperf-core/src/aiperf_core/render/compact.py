@@ -16,6 +16,7 @@ from aiperf_core.results.models import Row, TargetResult
 Pair = tuple[TargetResult, Row]
 # The default columns, and what is left of them where the room is small.
 SHOWN = (
+    ("time", "speedup", "speedup-interval", "step_speedup", "step_speedup-interval", "verdict", "sol"),
     ("time", "speedup", "speedup-interval", "verdict", "sol"),
     ("time", "speedup", "speedup-interval", "verdict"),
     ("time", "speedup", "verdict"),

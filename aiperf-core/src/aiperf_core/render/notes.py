@@ -71,16 +71,15 @@ def where_of(path: str, look: Look, width: int) -> Text:
 
 
 def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
-    """Labels and sentences: incremental speedups, quality of lossy variants, warnings, stop reason, and overhead."""
+    """Labels and sentences: steps, quality of lossy variants, warnings, stop reason, and overhead."""
     if result.no_gain:
         yield "no gain", no_gain(result.device, result.no_gain)
-    for row in result.rows:
-        if row.step_speedup and row.builds_on:
-            shown = units.ratio_estimate(row.step_speedup)
-            step = f"speedup of {words(row.name)} over {words(row.builds_on)}"
-            yield "incremental", f"{step}: {shown.value} {shown.interval}"
-            if row.teaches and row.step_speedup.high <= NO_GAIN:
-                yield "teaches", f"{words(row.name)}: {words(row.teaches)}"
+    steps = [row for row in result.rows if row.step_speedup and row.builds_on]
+    if steps:
+        yield "steps", ", ".join(f"{words(row.name)} over {words(row.builds_on or '')}" for row in steps)
+    for row in steps:
+        if row.teaches and row.step_speedup and row.step_speedup.high <= NO_GAIN:
+            yield "teaches", f"{words(row.name)}: {words(row.teaches)}"
     for predicted in predictions(result):
         label = "warning" if predicted.outcome == "refuted" else "prediction"
         gain, shown = predicted.prediction, units.ratio_estimate(predicted.measured)

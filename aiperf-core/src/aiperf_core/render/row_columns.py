@@ -12,6 +12,7 @@ from aiperf_core.render.look import Look
 from aiperf_core.report import cell_text
 from aiperf_core.report.metrics import BY_NAME, METRICS, Metric
 from aiperf_core.results.models import Row, TargetResult, Verdict
+from aiperf_core.stats.intervals import verdict
 from aiperf_core.targets import nearest
 
 
@@ -143,13 +144,19 @@ def less_memory(row: Row) -> str:
 
 # Shares and gains complete the figure before them.
 _FAINT = ("speed_of_light_fraction",)
+_STEP_STYLES = {Verdict.FASTER: "not dim green", Verdict.SLOWER: "not dim red"}
 # Widths that nearly all figures of a unit fit in.
 _WIDTHS = {"s": 9, "1": 8, "%": 6, "B": 11, "J": 9, "count": 7}
 _OTHER_WIDTH, _INTERVAL_WIDTH = 12, 16
 
 
 def _shown(metric: Metric, result: TargetResult, row: Row) -> units.Shown:
-    """The figure of a row in print, or of one that is not believed its evidence: a time or a size that was measured."""
+    """The figure of a row in print, or of one that is not believed its evidence: a time or a size that was measured.
+
+    The step of a variant that builds on the baseline is its speedup, and is left out.
+    """
+    if metric.key == "step_speedup" and row.builds_on in [each.name for each in result.rows if each.role == "baseline"]:
+        return units.Shown()
     figure = metric.of(result, row)
     if figure.value is None and not row.is_believed and metric.unit in ("s", "B", "count"):
         figure = metric.measure(result, row)
@@ -163,6 +170,8 @@ def _shown(metric: Metric, result: TargetResult, row: Row) -> units.Shown:
 def _value(metric: Metric, result: TargetResult, row: Row, look: Look) -> Text:
     bold = metric.key == "speedup" and row.verdict is Verdict.FASTER
     style = "bold" if bold else "dim" if not row.is_believed or metric.key in _FAINT else ""
+    if metric.key == "step_speedup" and row.step_speedup and result.goal != "memory":
+        style = _STEP_STYLES.get(verdict(row.step_speedup, result.floor), "")
     return look.text(_shown(metric, result, row).value, style)
 
 

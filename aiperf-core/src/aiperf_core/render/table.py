@@ -2,7 +2,7 @@
 
 The layout depends on the width alone, so the tables of a run are laid out alike: columns have a width that nearly all
 figures fit in, and the names get the rest. From 120 columns on, intervals have columns of their own; from 76 on they
-stand below their figures; below 76 a row is a list.
+stand below their figures; below 76 a row is a list. The speedup of a step is a line below the speedup.
 """
 
 import textwrap
@@ -23,7 +23,7 @@ from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 Stack = tuple[str, ...]
 STACKED: tuple[Stack, ...] = (
     ("time", "time-interval"),
-    ("speedup", "speedup-interval"),
+    ("speedup", "speedup-interval", "step_speedup", "step_speedup-interval"),
     ("verdict", "memory", "memory_gain"),
     ("rate", "sol"),
 )
@@ -31,13 +31,15 @@ INLINE: tuple[Stack, ...] = (
     ("time",),
     ("time-interval",),
     ("speedup",),
-    ("speedup-interval",),
+    ("speedup-interval", "step_speedup", "step_speedup-interval"),
     ("verdict",),
     ("rate",),
     ("sol",),
     ("memory", "memory_gain"),
 )
 INLINE_FROM, STACKED_FROM = 120, 76  # least width of each layout
+# Figures that share a line with their heading. It reaches over the empty cells to its left.
+STEP = ("step_speedup", "step_speedup-interval")
 NARROWEST_NAME, WIDEST_NAME = 10, 40
 # Roles that are not part of the comparison; they stand below a rule.
 APART = ("yardstick", "control")
@@ -83,34 +85,39 @@ def _rows(result: TargetResult, look: Look, width: int, view: View) -> list[Text
         stacks: tuple[Stack, ...] = tuple((name,) for name in chosen)
     else:
         stacks = INLINE if width >= INLINE_FROM else STACKED
-    figures = [[_stack(result, row, stack, look) for stack in stacks] for row in rows]
     columns = [_column(result, rows, stack, look) for stack in stacks]
-    wide = [
-        max([_width(stack), *(text.cell_len for line in figures for text in line[index])])
-        for index, stack in enumerate(stacks)
-    ]
+    wide = [_width(result, rows, stack, look) for stack in stacks]
     left = width - sum(wide) - GAP * len(wide)
     if left < NARROWEST_NAME or (not view.columns and width < STACKED_FROM):
         return _list(result, rows, stacks, look, width)
     name = min(left, WIDEST_NAME)
+    figures = [[_stack(result, row, stack, look) for stack in stacks] for row in rows]
     return _grid([Column(("implementation"[:name],)), *columns], [name, *wide], rows, figures, look)
 
 
-def _width(stack: Stack) -> int:
-    return max(COLUMNS[name].width for name in stack)
+def _width(result: TargetResult, rows: Sequence[Row], stack: Stack, look: Look) -> int:
+    figures = (COLUMNS[name].show(result, row, look) for row in rows for name in stack)
+    return max([*(COLUMNS[name].width for name in stack), *(text.cell_len for text in figures)])
 
 
 def _column(result: TargetResult, rows: Sequence[Row], stack: Stack, look: Look) -> Column:
     """The heading of a stack. Figures below the first that no row has are left out."""
     first, *others = stack
-    shown = [name for name in others if any(COLUMNS[name].show(result, row, look) for row in rows)]
+    below = [name for name in others if name not in STEP]
+    shown = [name for name in below if any(COLUMNS[name].show(result, row, look) for row in rows)]
     heads = [COLUMNS[name].head for name in (first, *shown)]
     return Column(tuple(head for head in heads if head), COLUMNS[first].right)
 
 
 def _stack(result: TargetResult, row: Row, stack: Stack, look: Look) -> list[Text]:
     """The figures of a row above each other. An empty figure keeps its line where others follow."""
-    cell = [COLUMNS[name].show(result, row, look) for name in stack]
+    shown = {name: COLUMNS[name].show(result, row, look) for name in stack}
+    if len(stack) == 1:
+        return [text for text in shown.values() if text]
+    cell = [text for name, text in shown.items() if name not in STEP]
+    step = [shown[name] for name in STEP if name in shown]
+    if any(step):
+        cell.append(Text(" ").join([Text("step"), *step]))
     for text in cell[1:]:
         text.stylize_before("dim")
     while cell and not cell[-1]:

@@ -102,6 +102,11 @@ def _speedup(name: str, missing: str, result: TargetResult, row: Row) -> Figure:
     return _estimate(name, "1", missing if row.role == "variant" else f"a {row.role} has none", result, row)
 
 
+def _step(result: TargetResult, row: Row) -> Figure:
+    missing = f"no ratio to {row.builds_on} was measured" if row.builds_on else "the variant builds on no other"
+    return _speedup("step_speedup", missing, result, row)
+
+
 def _rate(name: str, unit: str, missing: str, _: TargetResult, row: Row) -> Figure:
     return _turned(getattr(row, name), row, unit, missing)
 
@@ -196,7 +201,7 @@ _METRICS = (
     Metric(
         key="step_speedup", title="step", unit="1", better="up", has_interval=True,
         about="Median of the step before divided by this median.",
-        measure=partial(_speedup, "step_speedup", "the variant builds on no other"),
+        measure=_step,
     ),
     _metric_of_estimate(
         "wall_s", "wall time", "s", "down", "no wall time was measured", "Median time of a call by the wall clock."

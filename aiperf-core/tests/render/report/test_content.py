@@ -102,7 +102,7 @@ def test_the_headline_of_a_target():
 def test_notes_are_those_of_the_terminal_but_for_steps_and_warnings():
     labels = [label for label, _ in report().sections[0].notes]
     assert "overhead" in labels
-    assert not {"incremental", "warning"} & set(labels)
+    assert not {"steps", "warning"} & set(labels)
 
 
 def test_the_environment():

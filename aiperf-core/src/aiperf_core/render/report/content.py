@@ -23,8 +23,8 @@ from aiperf_core.results.models import Conditions, Manifest, Row, SkippedTarget,
 from aiperf_core.stats.best import best_gain
 from aiperf_core.validity.issues import Issue
 
-# Warnings and incremental speedups have sections of their own in a report.
-NOT_NOTES = ("warning", "incremental")
+# Warnings and steps have sections of their own in a report.
+NOT_NOTES = ("warning", "steps")
 LOG_LINES = noted.LOG_LINES
 
 
