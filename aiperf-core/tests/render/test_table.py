@@ -11,7 +11,7 @@ from aiperf_core.measurements import Estimate, Memory
 from aiperf_core.render.look import Look
 from aiperf_core.render.row_columns import COLUMNS, DEFAULT, View, rate_of
 from aiperf_core.render.table import render, render_skipped
-from aiperf_core.results import example
+from aiperf_core.results import example, models
 from aiperf_core.results.models import Row, SkippedTarget, SpeedOfLight, Verdict
 
 PLAIN = Look(plain=True)
@@ -21,30 +21,30 @@ ch07.memory_access - cuda - n=268,435,456 (1 GiB in, 1 GiB out)
 Neighbours in a warp should touch neighbours in memory
 device clock, cold cache, bit-exact
 
-implementation              median           speedup  verdict               rate
-                     95 % interval     95 % interval  peak memory            SOL
+implementation            median           speedup  verdict                 rate
+                   95 % interval     95 % interval  peak memory              SOL
 --------------------------------------------------------------------------------
-strided                   5.213 ms                                      412 GB/s
-naive baseline      [5.198, 5.229]                    1 GiB                9.5 %
+strided                 5.213 ms                                        412 GB/s
+naive baseline    [5.198, 5.229]                    1 GiB           9.5 % memory
 
-coalesced                 652.3 us             7.99x  FASTER           3.29 TB/s
-                    [650.3, 654.3]      [7.97, 8.02]  1 GiB                 76 %
+coalesced               652.3 us             7.99x  FASTER             3.29 TB/s
+                  [650.3, 654.3]      [7.97, 8.02]  1 GiB            76 % memory
 
-wide                      601.3 us             8.67x  FASTER           3.57 TB/s
-                    [599.5, 603.1]      [8.64, 8.70]  1 GiB                 82 %
-                          step 1.084x [1.081, 1.087]
+wide                    601.3 us             8.67x  FASTER             3.57 TB/s
+                  [599.5, 603.1]      [8.64, 8.70]  1 GiB            82 % memory
+                        step 1.084x [1.081, 1.087]
 
-prefetched                 5.20 ms             1.00x  INCONCLUSIVE      413 GB/s
-                      [5.04, 5.36]      [0.97, 1.03]  1 GiB                9.5 %
+prefetched               5.20 ms             1.00x  INCONCLUSIVE        413 GB/s
+                    [5.04, 5.36]      [0.97, 1.03]  1 GiB           9.5 % memory
 
-remembered                                            INVALID
+remembered                                          INVALID
 
-swizzled                                              FAILED
+swizzled                                            FAILED
 
-tensor_memory                                         SKIPPED
+tensor_memory                                       SKIPPED
 --------------------------------------------------------------------------------
-memcpy                    552.3 us                                     3.89 TB/s
-yardstick           [550.6, 554.0]                    1 GiB                 90 %
+memcpy                  552.3 us                                       3.89 TB/s
+yardstick         [550.6, 554.0]                    1 GiB            90 % memory
 
 why           wide: four times the bytes in flight per thread, so that fewer
               warps fill the memory pipeline
@@ -102,18 +102,21 @@ def test_all_targets_of_a_run_are_laid_out_alike(width):
     assert heads[0] == heads[1]
 
 
-def test_at_120_columns_a_row_is_one_line_with_its_intervals():
+def test_at_120_columns_a_row_is_a_line_with_its_intervals_and_another_with_its_sol():
     lines = shown(example.result(), 120).splitlines()
-    row = next(line for line in lines if line.startswith("coalesced"))
-    figures = "652.3 us  [650.3, 654.3]  7.99x  [7.97, 8.02]  FASTER  3.29 TB/s  76 %  1 GiB"
-    assert re.sub(" {2,}", "  ", row) == f"coalesced  {figures}"
+    row = next(index for index, line in enumerate(lines) if line.startswith("coalesced"))
+    figures = "652.3 us  [650.3, 654.3]  7.99x  [7.97, 8.02]  FASTER  3.29 TB/s  1 GiB"
+    assert re.sub(" {2,}", "  ", lines[row]) == f"coalesced  {figures}"
+    assert lines[row + 1].strip() == "76 % memory"
+    assert lines[row + 2].startswith("wide")
 
 
 def test_at_120_columns_the_step_is_a_line_below_the_speedup():
     lines = shown(example.result(), 120).splitlines()
     row = next(index for index, line in enumerate(lines) if line.startswith("wide"))
-    assert lines[row + 1] == " " * 45 + "step 1.084x [1.081, 1.087]"
-    assert lines[row].index("[8.64, 8.70]") + len("[8.64, 8.70]") == len(lines[row + 1])
+    below = lines[row + 1].partition("  82 % memory")[0].rstrip()
+    assert below == " " * 51 + "step 1.084x [1.081, 1.087]"
+    assert lines[row].index("[8.64, 8.70]") + len("[8.64, 8.70]") == len(below)
 
 
 STEP_OF_WIDE = example.rows()[2]
@@ -152,7 +155,8 @@ wide  FASTER
   speedup      8.67x  [8.64, 8.70]
   step         1.084x  [1.081, 1.087]
   peak memory  1 GiB
-  rate         3.57 TB/s  SOL 82 %
+  rate         3.57 TB/s
+  SOL          82 % memory
 """ in shown(example.result(), 40)
 
 
@@ -263,6 +267,41 @@ def test_any_row_fits_and_keeps_its_figures(names, time, speedup, width):
     assert table.count("[") == 2 * len(names)
     assert table.count("SAME") == len(names)
     assert table.count("1 GiB") >= len(names)
+
+
+BOUNDS = [
+    ("pcie", 0.91, {}, "91 % PCIe"),
+    ("launches", 0.994, {"launches": 1201.0}, "99 % 1,201 nodes"),
+    ("launches", 0.994, {"launches": 1.0}, "99 % 1 node"),
+    ("launches", 0.994, {}, "99 %"),
+    ("steps", 0.5, {"serial_steps": 2048.0}, "50 % 2,048 steps"),
+    ("wire", 0.62, {}, "62 % wire"),
+    ("disk", 0.62, {}, "62 % disk"),
+    ("shared", 0.92, {}, "92 % shared memory"),
+    ("sectors", 0.92, {}, "92 % sectors"),
+    ("special", 0.92, {}, "92 % MUFU"),
+    ("memory", 0.71, {}, "71 % memory"),
+    ("compute", 0.95, {}, "95 % compute"),
+    ("memory", 1.01e-4, {}, "0.010 % memory"),
+    ("memory", 0.9e-4, {}, "-"),
+]
+
+
+def test_every_bound_has_a_name():
+    assert {bound for bound, *_ in BOUNDS} == {*models.BOUNDS}
+
+
+@pytest.mark.parametrize(("bound", "fraction", "work", "cell"), BOUNDS)
+def test_sol_names_its_bound(bound, fraction, work, cell):
+    row = attrs.evolve(example.rows()[1], speed_of_light=SpeedOfLight(bound, 1e-3, fraction), least_work=work)
+    assert COLUMNS["sol"].show(with_rows(row), row, PLAIN).plain == cell
+
+
+def test_a_row_far_from_its_bound_has_a_dash_and_the_reason():
+    row = attrs.evolve(example.rows()[1], speed_of_light=SpeedOfLight("memory", 1e-9, 0.9e-4))
+    text = shown(with_rows(example.rows()[0], row))
+    assert "SOL           coalesced: below 0.01 %: another resource than memory bounds it" in text
+    assert "< 0.01 %" not in text
 
 
 def test_without_ceilings_there_is_no_sol():

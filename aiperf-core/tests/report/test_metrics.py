@@ -7,9 +7,9 @@ from attrs import evolve, fields
 
 from aiperf_core.measurements import Energy, Estimate
 from aiperf_core.render.row_columns import COLUMNS
-from aiperf_core.report import text
+from aiperf_core.report import text, views
 from aiperf_core.report.metrics import BY_NAME, METRICS, STORED, SUMMARY, disbelief, half_width, of_goal
-from aiperf_core.report.result import Figure, LeftOut
+from aiperf_core.report.result import Column, Figure, LeftOut, Source
 from aiperf_core.report.verdict_counts import causes
 from aiperf_core.results import example
 from aiperf_core.results.models import DISBELIEVED, Observations, Row, Verdict
@@ -91,6 +91,21 @@ def test_a_figure_that_was_not_measured_says_why():
     assert reasons["speedup"] == "too few samples for an interval"
     assert METRICS["speedup"].of(RESULT, evolve(row, role="baseline")).reason == "a baseline has none"
     assert all(reasons.values())
+
+
+def test_a_fraction_of_the_speed_of_light_below_the_least_has_the_reason():
+    row = evolve(WIDE, speed_of_light=evolve(WIDE.speed_of_light, bound="pcie", fraction=9e-5))
+    shown = METRICS["speed_of_light_fraction"].of(RESULT, row)
+    assert (shown.value, shown.reason) == (None, "below 0.01 %: another resource than PCIe bounds it")
+
+
+def test_the_view_of_rows_names_their_bounds():
+    (table,) = views.rows(Source("seal", "a run", "", ""), example.manifest(), [RESULT]).tables
+    assert [record.cells["bound"] for record in table.records][:2] == ["memory", "memory"]
+    assert table.columns[-1] == Column("bound", "bound")
+    unknown = evolve(RESULT, rows=[evolve(WIDE, speed_of_light=None)])
+    (table,) = views.rows(Source("seal", "a run", "", ""), example.manifest(), [unknown]).tables
+    assert table.columns[-1].key != "bound"
 
 
 def test_the_interval_of_a_rate_is_that_of_the_time_turned_over():

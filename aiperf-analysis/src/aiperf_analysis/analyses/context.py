@@ -13,6 +13,7 @@ from aiperf_core import units
 from aiperf_core.analysis_options import option
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
+from aiperf_core.report.metrics import bound_name
 from aiperf_core.report.result import Column, Figure, Record, Result, Table, counted
 from aiperf_core.report.verdict_counts import causes
 
@@ -112,7 +113,7 @@ def _rows(entries: Sequence[Entry]) -> Table:
                     "time": one.figure("time_s"),
                     "speedup": one.figure("speedup"),
                     "sol": one.figure("speed_of_light_fraction"),
-                    "bound": row.speed_of_light.bound if row.speed_of_light else None,
+                    "bound": bound_name(one.result, row) or None,
                     "memory": one.figure("peak_bytes"),
                     "energy": one.figure("net_joules_per_call"),
                     "why": row.why,

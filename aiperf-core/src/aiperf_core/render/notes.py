@@ -16,6 +16,7 @@ from aiperf_core.names import lines, words
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import LABEL, VERDICT_STYLES, Look
 from aiperf_core.report.machine_notes import is_machine_wide
+from aiperf_core.report.metrics import METRICS
 from aiperf_core.results.models import Overhead, Row, TargetResult, Verdict
 from aiperf_core.stats.best import best_gain
 from aiperf_core.stats.claims import NO_GAIN, predictions
@@ -85,6 +86,7 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
         gain, shown = predicted.prediction, units.ratio_estimate(predicted.measured)
         expected = f"{words(predicted.row.name)}: predicted {gain} ({words(gain.why)})"
         yield label, f"{expected}, measured {shown.value} {shown.interval}: {predicted.outcome}"
+    yield from _without_light(result)
     for row in result.rows:
         if row.quality:
             value = "not a number" if row.quality.value is None else f"{row.quality.value:.3g}"
@@ -119,6 +121,17 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
 def no_gain(device: str, why: str) -> str:
     """The note for a device on which no variant is expected to be better."""
     return f"expected on {words(device)}, where the run only checks the results: {words(why)}"
+
+
+def _without_light(result: TargetResult) -> Iterator[tuple[str, str]]:
+    """Why rows with a bound have no fraction of the speed of light."""
+    reasons: dict[str, list[str]] = {}
+    for row in result.rows:
+        figure = METRICS["speed_of_light_fraction"].of(result, row)
+        if row.is_believed and row.speed_of_light and figure.value is None:
+            reasons.setdefault(figure.reason or "", []).append(words(row.name))
+    for reason, names in reasons.items():
+        yield "SOL", f"{', '.join(names)}: {reason}"
 
 
 def _beside(rows: list[Row]) -> Iterator[tuple[str, str]]:

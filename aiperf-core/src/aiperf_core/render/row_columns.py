@@ -10,7 +10,7 @@ from aiperf_core import units
 from aiperf_core.errors import UsageError
 from aiperf_core.render.look import Look
 from aiperf_core.report import cell_text
-from aiperf_core.report.metrics import BY_NAME, METRICS, Metric
+from aiperf_core.report.metrics import BY_NAME, METRICS, Metric, bound_name
 from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.stats.intervals import verdict
 from aiperf_core.targets import nearest
@@ -146,7 +146,7 @@ def less_memory(row: Row) -> str:
 _FAINT = ("speed_of_light_fraction",)
 _STEP_STYLES = {Verdict.FASTER: "not dim green", Verdict.SLOWER: "not dim red"}
 # Widths that nearly all figures of a unit fit in.
-_WIDTHS = {"s": 9, "1": 8, "%": 6, "B": 11, "J": 9, "count": 7}
+_WIDTHS = {"s": 9, "1": 8, "%": 14, "B": 11, "J": 9, "count": 7}
 _OTHER_WIDTH, _INTERVAL_WIDTH = 12, 16
 
 
@@ -161,9 +161,12 @@ def _shown(metric: Metric, result: TargetResult, row: Row) -> units.Shown:
     if figure.value is None and not row.is_believed and metric.unit in ("s", "B", "count"):
         figure = metric.measure(result, row)
     if figure.value is None:
-        return units.Shown()
+        dash = metric.name == "sol" and row.is_believed and row.speed_of_light
+        return units.Shown(cell_text.NONE if dash else "")
     if metric.unit == "%":
-        return units.Shown(units.percent(figure.value / 100), cell_text.interval(figure))
+        percent = units.percent(figure.value / 100)
+        bound = f" {bound_name(result, row)}" if metric.name == "sol" else ""
+        return units.Shown((percent + bound).rstrip(), cell_text.interval(figure))
     return units.Shown(cell_text.text(figure), cell_text.interval(figure))
 
 
@@ -223,7 +226,7 @@ def _of_metrics() -> Iterator[tuple[str, RowColumn]]:
 
 
 # Columns that complete another one, and names of columns from before they were made of metrics.
-_EXTENDS = {"sol": "rate", "memory_gain": "memory"}
+_EXTENDS = {"memory_gain": "memory"}
 _OLDER = {"interval": "time-interval", "memory-gain": "memory_gain"}
 _RATE = RowColumn(
     head="rate",

@@ -33,8 +33,7 @@ INLINE: tuple[Stack, ...] = (
     ("speedup",),
     ("speedup-interval", "step_speedup", "step_speedup-interval"),
     ("verdict",),
-    ("rate",),
-    ("sol",),
+    ("rate", "sol"),
     ("memory", "memory_gain"),
 )
 INLINE_FROM, STACKED_FROM = 120, 76  # least width of each layout
@@ -92,7 +91,8 @@ def _rows(result: TargetResult, look: Look, width: int, view: View) -> list[Text
         return _list(result, rows, stacks, look, width)
     name = min(left, WIDEST_NAME)
     figures = [[_stack(result, row, stack, look) for stack in stacks] for row in rows]
-    return _grid([Column(("implementation"[:name],)), *columns], [name, *wide], rows, figures, look)
+    columns = [Column(("implementation"[:name],)), *columns]
+    return _grid(columns, [name, *wide], rows, figures, look, spaced=stacks is STACKED)
 
 
 def _width(result: TargetResult, rows: Sequence[Row], stack: Stack, look: Look) -> int:
@@ -126,16 +126,16 @@ def _stack(result: TargetResult, row: Row, stack: Stack, look: Look) -> list[Tex
 
 
 def _grid(
-    columns: list[Column], wide: list[int], rows: Sequence[Row], figures: Sequence[Line], look: Look
+    columns: list[Column], wide: list[int], rows: Sequence[Row], figures: Sequence[Line], look: Look, *, spaced: bool
 ) -> list[Text]:
+    """Draw the rows below their headings; `spaced` ones have an empty line between them."""
     across = sum(wide) + GAP * (len(wide) - 1)
     drawn, before = draw(columns, heading(columns), wide), None
     lines = [[_name(row, wide[0]), *cells] for row, cells in zip(rows, figures, strict=True)]
-    tall = any(len(cell) > 1 for cells in figures for cell in cells)
     for row, line in zip(rows, lines, strict=True):
         if before is None or (row.role in APART and before.role not in APART):
             drawn.append(Text(look.rule * across, "dim"))
-        elif tall:
+        elif spaced:
             drawn.append(Text())
         drawn += draw(columns, line, wide)
         before = row
@@ -171,8 +171,7 @@ def figures_of(result: TargetResult, row: Row, chosen: Sequence[str], look: Look
         if not shown:
             continue
         if column.extends in chosen and drawn:
-            said = f"{column.head} " if column.head.isupper() else ""
-            drawn[-1].append(f"  {said}").append_text(shown)
+            drawn[-1].append("  ").append_text(shown)
         else:
             drawn.append(Text.assemble(f"  {column.head:<{label}}  ").append_text(shown))
     return drawn

@@ -11,14 +11,21 @@ from typing import Literal
 
 from attrs import frozen
 
+from aiperf_core import units
 from aiperf_core.measurements import Estimate
 from aiperf_core.report.result import Certainty, Figure, counted, figure
 from aiperf_core.results.models import Row, TargetResult, Verdict
+from aiperf_core.stats.speed_of_light import cost_of, own_cost
 from aiperf_core.stats.spread import Spread, spread_of
 
 Better = Literal["down", "up"]
 # The least share of a median that the end of an interval is taken to have, so that a rate's end is a number.
 _LEAST = 1e-9
+# The least fraction of the speed of light that says something: below it another resource than the declared ones bounds.
+_LEAST_LIGHT = 1e-4
+# Bounds in print. Those of a count follow it, as in `1,201 nodes`, with the amount of the cost that is counted.
+BOUND_NAMES = {"pcie": "PCIe", "shared": "shared memory", "special": "MUFU"}
+_COUNTED_BOUNDS = {"launches": ("node", "launches"), "steps": ("step", "serial_steps")}
 
 
 @frozen(kw_only=True)
@@ -91,6 +98,16 @@ def half_width(estimate: Estimate) -> float:
     return max(math.log(max(estimate.high, estimate.value) / low) / 2, 0.0)
 
 
+def bound_name(result: TargetResult, row: Row) -> str:
+    """The resource that bounds a row, in print; empty where it is unknown."""
+    bound = row.speed_of_light.bound if row.speed_of_light else ""
+    if bound not in _COUNTED_BOUNDS:
+        return BOUND_NAMES.get(bound, bound)
+    noun, amount = _COUNTED_BOUNDS[bound]
+    count = round(own_cost(cost_of(result.problem), row)[amount])
+    return units.plural(noun, count) if count else ""
+
+
 # --- figures, believed or not
 
 
@@ -111,9 +128,11 @@ def _rate(name: str, unit: str, missing: str, _: TargetResult, row: Row) -> Figu
     return _turned(getattr(row, name), row, unit, missing)
 
 
-def _speed_of_light(_: TargetResult, row: Row) -> Figure:
-    fraction = row.speed_of_light.fraction * 100 if row.speed_of_light else None
-    return _turned(fraction, row, "%", "the cost or the ceilings are unknown")
+def _speed_of_light(result: TargetResult, row: Row) -> Figure:
+    light, missing = row.speed_of_light, "the cost or the ceilings are unknown"
+    if light and light.fraction < _LEAST_LIGHT:
+        light, missing = None, f"below 0.01 %: another resource than {bound_name(result, row)} bounds it"
+    return _turned(light.fraction * 100 if light else None, row, "%", missing)
 
 
 def _turned(value: float | None, row: Row, unit: str, missing: str) -> Figure:

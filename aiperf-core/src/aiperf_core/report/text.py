@@ -19,7 +19,7 @@ from aiperf_core.cost import FURTHER
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Estimate, Samples
 from aiperf_core.names import words
-from aiperf_core.report.metrics import METRICS, STORED, Metric
+from aiperf_core.report.metrics import BOUND_NAMES, METRICS, STORED, Metric
 from aiperf_core.results import jsontext
 from aiperf_core.results.models import Manifest, Problem, Row, TargetResult
 
@@ -203,13 +203,14 @@ def _shown(row: Exported) -> tuple[tuple[str, str], ...]:
         return shown.value, shown.interval
 
     light, peak = row["speed_of_light_fraction"], row["peak_bytes"]
+    bound = row["speed_of_light_bound"] or ""
     return (
         (row["target"], row["sizes"]),
         (row["implementation"], f"{row['kind']} {row['role']}" if row["kind"] else row["role"]),
         estimate("time_s", units.time_estimate),
         estimate("speedup", units.ratio_estimate),
         (row["verdict"], ""),
-        ("" if light is None else units.percent(light), row["speed_of_light_bound"] or ""),
+        ("" if light is None else units.percent(light), BOUND_NAMES.get(bound, bound)),
         ("" if peak is None else units.size(peak), ""),
         (row["reason"] or row["why"] or "", row["findings"]),
     )

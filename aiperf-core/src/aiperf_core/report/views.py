@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from aiperf_core import units
 from aiperf_core.report import drawings
-from aiperf_core.report.metrics import STORED, of_goal
+from aiperf_core.report.metrics import STORED, bound_name, of_goal
 from aiperf_core.report.result import (
     Cell,
     Column,
@@ -35,6 +35,7 @@ def rows(run: Source, manifest: Manifest, results: Sequence[TargetResult | Skipp
                 "role": row.role,
                 "verdict": row.verdict.value,
                 **{metric.key: metric.of(result, row) for metric in STORED.values()},
+                "bound": bound_name(result, row) or None,
             }
             records.append(Record(cells, [Origin(run.id, result.target, row.name)]))
     shown = [metric for metric in STORED.values() if any(_has_value(record.cells[metric.key]) for record in records)]
@@ -44,6 +45,7 @@ def rows(run: Source, manifest: Manifest, results: Sequence[TargetResult | Skipp
         Column("role", "role"),
         Column("verdict", "verdict", "verdict"),
         *(Column(metric.key, metric.title, "figure") for metric in shown),
+        *([Column("bound", "bound")] if any(record.cells["bound"] for record in records) else []),
     ]
     left_out = [LeftOut(target.target, target.verdict.value, target.reason) for target in skipped] + [
         LeftOut(f"{result.target}:{row.name}", row.verdict.value, row.reason or "", Origin(run.id, result.target))

@@ -17,6 +17,7 @@ from aiperf_core.render.row_columns import less_memory, peak_of, rate_of
 from aiperf_core.render.summary import chosen, counts, others_distrusted, verdicts
 from aiperf_core.render.table import APART, role_of
 from aiperf_core.report.machine_notes import is_machine_wide, machine_notes
+from aiperf_core.report.metrics import METRICS, bound_name
 from aiperf_core.report.text import problem_size
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import Conditions, Manifest, Row, SkippedTarget, TargetResult, Verdict
@@ -193,10 +194,10 @@ def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> 
             f"{result.tier} tier"
         ),
         outcome=_outcome(result, best),
-        headline=_line(row, best) if row else None,
+        headline=_line(result, row, best) if row else None,
         troubled=", ".join(f"{count} {verdict.value}" for verdict, count in troubled.items()),
-        lines=[_line(row, best) for row in result.rows if row.role not in APART],
-        apart=[_line(row, best) for row in result.rows if row.role in APART],
+        lines=[_line(result, row, best) for row in result.rows if row.role not in APART],
+        apart=[_line(result, row, best) for row in result.rows if row.role in APART],
         whys=[(row.name, row.why) for row in result.rows if row.why and row.is_believed],
         steps=[
             (row.name, row.builds_on, _speedup(row.step_speedup))
@@ -223,10 +224,10 @@ def _outcome(result: TargetResult, best: Row | None) -> str:
     return f"{takes}, {best.name} {units.time_estimate(best.time_s).value}: {shown.value} {shown.interval}."
 
 
-def _line(row: Row, best: Row | None) -> Line:
+def _line(result: TargetResult, row: Row, best: Row | None) -> Line:
     # The time of a row that is not believed is evidence, not a result: figures derived from it are not shown.
     time = units.time_estimate(row.time_s) if row.time_s else units.Shown()
-    light = row.speed_of_light
+    light = METRICS["speed_of_light_fraction"].of(result, row).value
     return Line(
         name=row.name,
         role=role_of(row),
@@ -234,7 +235,7 @@ def _line(row: Row, best: Row | None) -> Line:
         median=Figure(time.value, time.interval),
         speedup=_speedup(row.speedup),
         rate=rate_of(row) if row.is_believed else "",
-        speed_of_light=Figure(units.percent(light.fraction), light.bound) if light and row.is_believed else Figure(),
+        speed_of_light=Figure(units.percent(light / 100), bound_name(result, row)) if light else Figure(),
         memory=" ".join(filter(None, (peak_of(row), less_memory(row) if row.is_believed else ""))),
         energy=units.joules(row.energy.joules_per_call) if row.energy and row.is_believed else "",
         best=row is best,
