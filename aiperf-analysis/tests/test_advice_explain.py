@@ -338,6 +338,13 @@ def test_the_budget_that_an_unclear_row_needs() -> None:
     assert (budget.value, budget.certainty) == (pytest.approx(12.25), "estimated")
 
 
+@pytest.mark.parametrize(("device_s", "applies"), [(TIME_S / 2, True), (0.9 * TIME_S, False)])
+def test_the_host_share_of_rows_by_the_caller_s_clock(device_s: float, applies: bool) -> None:
+    row = clean(clock="wall", wall_s=example.estimate(TIME_S), device_s=example.estimate(device_s))
+    rule = next(one for one in RULES if one.name == "row.host_share")
+    assert (rule.find(subject(row)) is not None) is applies
+
+
 def test_short_work_is_not_far_from_memory() -> None:
     """The overhead of a call explains the distance."""
     row = clean(time_s=example.estimate(1e-4), isolated_s=None, wall_s=None,

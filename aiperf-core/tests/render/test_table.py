@@ -304,6 +304,13 @@ def test_a_row_far_from_its_bound_has_a_dash_and_the_reason():
     assert "< 0.01 %" not in text
 
 
+def test_a_row_by_the_caller_s_clock_has_its_host_share():
+    row = example.rows()[0]
+    rows = [attrs.evolve(row, clock="wall", device_s=example.estimate(1.2e-3)), example.rows()[1]]
+    text = " ".join(shown(with_rows(*rows)).split())
+    assert "host share strided 77 % (device 1.20 ms) SOL strided: the host is the bound" in text
+
+
 def test_without_ceilings_there_is_no_sol():
     rows = [attrs.evolve(row, speed_of_light=None) for row in example.rows()]
     table = shown(with_rows(*rows)).partition("why  ")[0]

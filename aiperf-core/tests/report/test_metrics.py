@@ -12,7 +12,7 @@ from aiperf_core.report.metrics import BY_NAME, METRICS, STORED, SUMMARY, disbel
 from aiperf_core.report.result import Column, Figure, LeftOut, Source
 from aiperf_core.report.verdict_counts import causes
 from aiperf_core.results import example
-from aiperf_core.results.models import DISBELIEVED, Observations, Row, Verdict
+from aiperf_core.results.models import DISBELIEVED, Observations, Row, SpeedOfLight, Verdict
 
 RESULT = example.result()
 WIDE = next(row for row in RESULT.rows if row.name == "wide")
@@ -97,6 +97,60 @@ def test_a_fraction_of_the_speed_of_light_below_the_least_has_the_reason():
     row = evolve(WIDE, speed_of_light=evolve(WIDE.speed_of_light, bound="pcie", fraction=9e-5))
     shown = METRICS["speed_of_light_fraction"].of(RESULT, row)
     assert (shown.value, shown.reason) == (None, "below 0.01 %: another resource than PCIe bounds it")
+
+
+def by_the_caller(device: Estimate | None, bound="memory", fraction=0.4) -> Row:
+    """A row by the caller's clock with 10 ms a call."""
+    time = Estimate(10e-3, 9e-3, 11e-3)
+    light = SpeedOfLight(bound, 10e-3 * fraction, fraction)
+    return evolve(WIDE, clock="wall", time_s=time, wall_s=time, device_s=device, speed_of_light=light)
+
+
+def test_the_host_share_is_the_part_of_the_call_beyond_the_device():
+    shown = METRICS["host_share"].of(RESULT, by_the_caller(Estimate(4e-3, 3e-3, 4.5e-3)))
+    assert (shown.value, shown.low, shown.high) == pytest.approx((60.0, 50.0, 100 * (1 - 3 / 11)))
+    worst = METRICS["host_share"].of(RESULT, by_the_caller(Estimate(9.9e-3, 9e-3, 12e-3)))
+    assert (worst.low, worst.value) == pytest.approx((0.0, 1.0))
+    by_device = evolve(WIDE, wall_s=Estimate(2 * WIDE.time_s.value, WIDE.time_s.value, 1.0))
+    assert METRICS["host_share"].of(RESULT, by_device).value == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize(
+    ("device", "reason"),
+    [
+        (None, "no call was timed by the caller's clock and by the device's"),
+        (Estimate(11e-3, 10e-3, 12e-3), "the device works for longer than its caller waits"),
+    ],
+)
+def test_without_a_host_share_there_is_a_reason(device, reason):
+    assert METRICS["host_share"].of(RESULT, by_the_caller(device)).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("row", "fraction"),
+    [
+        (by_the_caller(Estimate(4e-3, 4e-3, 4e-3)), None),
+        (by_the_caller(Estimate(6e-3, 6e-3, 6e-3)), 40.0),
+        (by_the_caller(None), 40.0),
+        (by_the_caller(Estimate(4e-3, 4e-3, 4e-3), "disk"), 40.0),  # the host waits for the disk
+        (by_the_caller(Estimate(4e-3, 4e-3, 4e-3), "wire"), 40.0),
+        (evolve(WIDE, wall_s=Estimate(1.0, 1.0, 1.0)), pytest.approx(100 * WIDE.speed_of_light.fraction)),
+    ],
+)
+def test_where_the_host_is_the_bound_there_is_no_fraction_of_the_speed_of_light(row, fraction):
+    shown = METRICS["speed_of_light_fraction"].of(RESULT, row)
+    assert shown.value == fraction
+    if fraction is None:
+        assert shown.reason == "the host is the bound: the device works for less than half of the time"
+
+
+def test_the_figures_of_a_row_are_all_that_it_has_and_the_reasons_of_a_summary():
+    table = views.figures(RESULT, WIDE)
+    keys = [column.key for column in table.columns]
+    assert {"step_speedup", "wall_s", "host_share", *(metric.key for metric in SUMMARY)} <= set(keys)
+    assert "device_s" not in keys
+    (record,) = table.records
+    assert record.cells["joules_per_call"].reason == "no energy was measured"
 
 
 def test_the_view_of_rows_names_their_bounds():

@@ -85,6 +85,7 @@ def rows(draw):
         clock=draw(st.sampled_from([None, "device", "wall"])),
         time_s=draw(st.none() | estimates()),
         wall_s=draw(st.none() | estimates()),
+        device_s=draw(st.none() | estimates()),
         speedup=draw(speedups),
         step_speedup=draw(speedups),
         bytes_per_s=draw(st.none() | NOT_NEGATIVE),

@@ -103,6 +103,28 @@ def test_intervals_hold_by_the_quantile_of_their_run(tmp_path):
         assert recheck(made).holds is not exact
 
 
+def by_the_caller():
+    """The result by the caller's clock, with the device's time beside it."""
+    rows = [
+        attrs.evolve(
+            row, samples=attrs.evolve(row.samples, wall_s=[2 * (time or 1e-3) for time in row.samples.device_s])
+        )
+        for row in RESULT.rows
+    ]
+    found = attrs.evolve(RESULT, rows=rows, clock="wall")
+    return attrs.evolve(found, rows=measured.scored(found))
+
+
+@pytest.mark.parametrize(("factor", "whats"), [(1.0, []), (None, []), (1.1, ["device_s"])])
+def test_the_device_s_time_holds_and_older_bundles_have_none(factor, whats):
+    result = by_the_caller()
+    row = result.rows[1]
+    stored = None if factor is None else attrs.evolve(row.device_s, value=factor * row.device_s.value)
+    changed = attrs.evolve(result, rows=[result.rows[0], attrs.evolve(row, device_s=stored), *result.rows[2:]])
+    found = [one.what for one in recheck_module._of_target(changed, measured.manifest())]
+    assert found == whats
+
+
 @pytest.mark.parametrize(("reason", "holds"), [("up to 3.1 %", True), ("up to 3.2 %", False), (None, False)])
 def test_a_reason_holds_in_its_older_spelling(reason, holds):
     stored = attrs.evolve(RESULT.rows[1], reason="up to 3.1%")

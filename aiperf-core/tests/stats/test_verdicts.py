@@ -65,6 +65,19 @@ def scored(*entries: tuple[str, str, list[float]], bytes_per_s: float = 1e9) -> 
 BASELINE = ("plain", "baseline", noisy(0.020))
 
 
+@pytest.mark.parametrize(("clock", "device_s"), [("wall", 0.004), ("device", None)])
+def test_a_row_by_the_caller_s_clock_has_its_time_on_the_device(clock: str, device_s: float | None) -> None:
+    one = Recorder.of(DescribedImplementation("plain", "baseline", "cuda", "x.py:1"))
+    for number, time in enumerate(noisy(0.020)):
+        for sample in (Sample(wall_s=time, bracket_s=time), Sample(device_s=0.2 * time, bracket_s=time)):
+            one.record((0, number, number), sample, calls=1, judged=False)
+    (row,) = judged([one.facts], clock=clock)
+    found = row.device_s
+    assert (found is None) is (device_s is None)
+    if found is not None and device_s is not None:
+        assert found.low <= device_s <= found.high
+
+
 @pytest.mark.parametrize(
     ("time_s", "said"),
     [(0.010, Verdict.FASTER), (0.040, Verdict.SLOWER), (0.0201, Verdict.SAME)],

@@ -249,14 +249,15 @@ class AnalysisScreen(ResultScreen):
 
 def row_lines(entry: "Entry", width: int, *, plain: bool) -> list[str]:
     """A row of a run with its samples, findings and where it lies."""
-    from aiperf_analysis.tui import pages, samples
+    from aiperf_analysis.tui import samples
+    from aiperf_core.report.views import figures
 
-    record = pages.row_record(entry)
+    table = figures(entry.result, entry.row)
     told = [f"verdict: {entry.row.verdict.value}{f' ({words(entry.row.reason)})' if entry.row.reason else ''}"]
     told += [words(entry.result.summary), words(entry.row.why or "")]
     told += [f"sizes: {words(sizes.size_of(entry) or 'none')}; clock {entry.result.clock}, cache {entry.result.cache}"]
     told += [f"run: {words(entry.run.path)}", ""]
-    told += record_lines([one for one in pages.ROW_COLUMNS if one.key not in ("row", "verdict")], record)
+    told += record_lines(table.columns, table.records[0])
     told += ["", *samples.lines(entry, width, plain=plain), ""]
     told += [f"{one.severity} {words(one.issue)}: {words(one.message)}" for one in entry.row.findings]
     return [one for number, one in enumerate(told) if one or number > 5]

@@ -86,6 +86,7 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
         gain, shown = predicted.prediction, units.ratio_estimate(predicted.measured)
         expected = f"{words(predicted.row.name)}: predicted {gain} ({words(gain.why)})"
         yield label, f"{expected}, measured {shown.value} {shown.interval}: {predicted.outcome}"
+    yield from _host_shares(result)
     yield from _without_light(result)
     for row in result.rows:
         if row.quality:
@@ -121,6 +122,18 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
 def no_gain(device: str, why: str) -> str:
     """The note for a device on which no variant is expected to be better."""
     return f"expected on {words(device)}, where the run only checks the results: {words(why)}"
+
+
+def _host_shares(result: TargetResult) -> Iterator[tuple[str, str]]:
+    """The device's time of rows by the caller's clock, and the host's share of their time."""
+    rows = [(row, METRICS["host_share"].of(result, row).value) for row in result.rows if row.is_believed]
+    shares = [
+        f"{words(row.name)} {units.percent(share / 100)} (device {units.seconds(row.device_s.value)})"
+        for row, share in rows
+        if row.device_s and share is not None
+    ]
+    if shares:
+        yield "host share", ", ".join(shares)
 
 
 def _without_light(result: TargetResult) -> Iterator[tuple[str, str]]:

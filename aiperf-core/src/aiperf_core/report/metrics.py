@@ -23,6 +23,8 @@ Better = Literal["down", "up"]
 _LEAST = 1e-9
 # The least fraction of the speed of light that says something: below it another resource than the declared ones bounds.
 _LEAST_LIGHT = 1e-4
+# Where the host takes more of a call than this, it is the bound, but for resources that it waits for itself.
+_HOST_BOUND_PERCENT, _OF_HOST = 50, ("disk", "wire")
 # Bounds in print. Those of a count follow it, as in `1,201 nodes`, with the amount of the cost that is counted.
 BOUND_NAMES = {"pcie": "PCIe", "shared": "shared memory", "special": "MUFU"}
 _COUNTED_BOUNDS = {"launches": ("node", "launches"), "steps": ("step", "serial_steps")}
@@ -130,9 +132,25 @@ def _rate(name: str, unit: str, missing: str, _: TargetResult, row: Row) -> Figu
 
 def _speed_of_light(result: TargetResult, row: Row) -> Figure:
     light, missing = row.speed_of_light, "the cost or the ceilings are unknown"
+    if light and row.clock == "wall" and light.bound not in _OF_HOST:
+        share = _host_share(result, row).value
+        if share is not None and share > _HOST_BOUND_PERCENT:
+            light, missing = None, "the host is the bound: the device works for less than half of the time"
     if light and light.fraction < _LEAST_LIGHT:
         light, missing = None, f"below 0.01 %: another resource than {bound_name(result, row)} bounds it"
     return _turned(light.fraction * 100 if light else None, row, "%", missing)
+
+
+def _host_share(_: TargetResult, row: Row) -> Figure:
+    """The part of the caller's time beyond the device's; the ends take both intervals at their worst."""
+    device, wall = row.time_s if row.clock == "device" else row.device_s, row.wall_s
+    if device is None or wall is None:
+        return Figure(value=None, unit="%", reason="no call was timed by the caller's clock and by the device's")
+    if device.value > wall.value:
+        return Figure(value=None, unit="%", reason="the device works for longer than its caller waits")
+    shares = device.high / max(wall.low, wall.value * _LEAST), device.value / wall.value, device.low / wall.high
+    low, value, high = (100 * min(1.0, max(0.0, 1 - share)) for share in shares)
+    return Figure(value=value, low=low, high=high, unit="%", certainty="derived")
 
 
 def _turned(value: float | None, row: Row, unit: str, missing: str) -> Figure:
@@ -224,6 +242,14 @@ _METRICS = (
     ),
     _metric_of_estimate(
         "wall_s", "wall time", "s", "down", "no wall time was measured", "Median time of a call by the wall clock."
+    ),
+    _metric_of_estimate(
+        "device_s", "device time", "s", "down", "no call by the caller's clock was timed by a device too",
+        "Median time of a call on the device, with the launch hidden, where the caller's clock counts.",
+    ),
+    Metric(
+        key="host_share", title="host share", unit="%", better="down", has_interval=True, is_derived=True,
+        about="Share of the caller's time in which the device does not work for the call.", measure=_host_share,
     ),
     _metric_of_estimate(
         "isolated_s", "time alone", "s", "down", "no samples were taken alone",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from aiperf_core import units
 from aiperf_core.report import drawings
-from aiperf_core.report.metrics import STORED, bound_name, of_goal
+from aiperf_core.report.metrics import STORED, SUMMARY, bound_name, of_goal
 from aiperf_core.report.result import (
     Cell,
     Column,
@@ -19,7 +19,7 @@ from aiperf_core.report.result import (
 )
 from aiperf_core.report.verdict_counts import causes
 from aiperf_core.results.listing import Run, Unreadable
-from aiperf_core.results.models import Manifest, SkippedTarget, TargetResult
+from aiperf_core.results.models import Manifest, Row, SkippedTarget, TargetResult
 
 
 def rows(run: Source, manifest: Manifest, results: Sequence[TargetResult | SkippedTarget]) -> Result:
@@ -66,6 +66,13 @@ def rows(run: Source, manifest: Manifest, results: Sequence[TargetResult | Skipp
         left_out=left_out,
         sources=[run],
     )
+
+
+def figures(result: TargetResult, row: Row) -> Table:
+    """The figures of a row: every metric that it has, and why it lacks one of a summary."""
+    cells: dict[str, Cell] = {metric.key: metric.of(result, row) for metric in STORED.values()}
+    shown = [metric for metric in STORED.values() if metric in SUMMARY or _has_value(cells[metric.key])]
+    return Table("figures", "Figures", [Column(one.key, one.title, "figure") for one in shown], [Record(cells)])
 
 
 def _has_value(cell: Cell) -> bool:

@@ -316,6 +316,8 @@ class Row(Observations):
     reason: why the row is not believed, or why nothing was concluded.
     speedup: the baseline's time divided by this row's.
     step_speedup: the time of `builds_on` divided by this row's.
+    device_s: of a row by the caller's clock, the device's time of a call whose launch is hidden, its clock's cost with
+        it.
     memory_gain: the baseline's peak memory divided by this row's.
     isolated_s: the median of samples taken without other implementations in between.
     """
@@ -326,6 +328,7 @@ class Row(Observations):
     clock: str | None = field(default=None, kw_only=True)
     time_s: Estimate | None = field(default=None, kw_only=True)
     wall_s: Estimate | None = field(default=None, kw_only=True)
+    device_s: Estimate | None = field(default=None, kw_only=True)
     speedup: Estimate | None = field(default=None, kw_only=True)
     step_speedup: Estimate | None = field(default=None, kw_only=True)
     memory_gain: float | None = field(default=None, kw_only=True)

@@ -51,7 +51,7 @@ ON_DISK: dict[type, dict[str, Any]] = {
 ADDED: dict[type, frozenset[str]] = {
     models.Judging: frozenset({"exact_quantiles"}),
     models.Problem: frozenset(cost.WORK[cost.WORK.index("to_device_bytes") :]),
-    models.Row: frozenset({"least_work", "precision", "predict", "teaches"}),
+    models.Row: frozenset({"device_s", "least_work", "precision", "predict", "teaches"}),
     measurements.Ceilings: frozenset(
         {"multiply_add_flop_per_s", "sectors_per_s", "special_functions_per_s", "serial_step_s"}
     ),

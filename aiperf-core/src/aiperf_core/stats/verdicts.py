@@ -57,6 +57,10 @@ class Scoring:
     def _time(self, one: Standing, clock: str | None = None) -> Estimate | None:
         return median_interval(self._blocks(one, clock))
 
+    def _on_device(self, one: Standing) -> Estimate | None:
+        """The device's time of a call where the caller's clock counts; None without samples by the device's."""
+        return self._time(one, "device") if self.rules.clock == "wall" else None
+
     def _median(self, one: Standing) -> float | None:
         return self.rules.clocks.median(one.observed.samples, self.rules.clock)
 
@@ -80,6 +84,7 @@ class Scoring:
             figures |= {
                 "time_s": self._possible(one, self._time(one)),
                 "wall_s": self._possible(one, self._time(one, "wall")),
+                "device_s": self._possible(one, self._on_device(one)),
                 "bytes_per_s": self._rate(median, "bytes_read", "bytes_written"),
                 "flop_per_s": self._rate(median, "flops"),
                 "wire_bytes_per_s": self._rate(median, "wire_bytes"),

@@ -3,6 +3,7 @@
 from statistics import median
 
 from aiperf_analysis.advice.rules.rule import Evidence, Rule, Subject, counted, measured, quotient, share
+from aiperf_core.report.metrics import METRICS
 from aiperf_core.report.result import Figure
 from aiperf_core.results.models import Verdict
 
@@ -73,14 +74,10 @@ def _disk(subject: Subject) -> Evidence | None:
 
 def _host_share(subject: Subject) -> Evidence | None:
     """The part of the caller's time in which the device did not work for the call."""
-    row = subject.row
-    if subject.result.device == "cpu" or row.clock != "device" or row.wall_s is None or row.time_s is None:
+    found, wall = METRICS["host_share"].of(subject.result, subject.row), subject.row.wall_s
+    if wall is None or (found.low or 0) < 100 * _PART:
         return None
-    found = 1 - row.time_s.value / row.wall_s.value
-    low, high = 1 - row.time_s.high / row.wall_s.low, 1 - row.time_s.low / row.wall_s.high
-    if low < _PART:
-        return None
-    return {"launch and wait, of the caller's time": share(found, low, high), "caller's time": measured(row.wall_s)}
+    return {"launch and wait, of the caller's time": found, "caller's time": measured(wall)}
 
 
 def _short_kernels(subject: Subject) -> Evidence | None:

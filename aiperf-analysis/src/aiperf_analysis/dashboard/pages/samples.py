@@ -13,6 +13,7 @@ from aiperf_core.errors import BundleError
 from aiperf_core.names import words
 from aiperf_core.report import sample_charts as charts
 from aiperf_core.report.result import Cell, Column, Figure, Record, Table
+from aiperf_core.report.views import figures
 from aiperf_core.results.models import Row, TargetResult
 from aiperf_core.stats.best import best_variant
 
@@ -39,6 +40,7 @@ def page(asked: Asked) -> View:
             "run": run,
             "row": row,
             "result": entry.result,
+            "figures": shown.table(figures(entry.result, row)) if entry.believed else None,
             "charts": drawn,
             "table_shown": shown.table(table) if table else None,
             "page_number": at,
