@@ -146,6 +146,7 @@ class Audit:
     work: the work of the last call.
     stray: pieces of work that belong neither to a call nor to the harness.
     threads: threads that launched the work of the last call.
+    retaken: how often its calls were made again, because the clocks disagreed.
     """
 
     span_s: list[float]
@@ -153,6 +154,7 @@ class Audit:
     work: list[Work]
     stray: int
     threads: int = 1
+    retaken: int = 0
 
 
 @frozen

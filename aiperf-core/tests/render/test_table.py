@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from aiperf_core.measurements import Estimate, Memory
+from aiperf_core.measurements import Audit, Estimate, Memory
 from aiperf_core.render.look import Look
 from aiperf_core.render.row_columns import COLUMNS, DEFAULT, View, rate_of
 from aiperf_core.render.table import render, render_skipped
@@ -309,6 +309,12 @@ def test_a_row_by_the_caller_s_clock_has_its_host_share():
     rows = [attrs.evolve(row, clock="wall", device_s=example.estimate(1.2e-3)), example.rows()[1]]
     text = " ".join(shown(with_rows(*rows)).split())
     assert "host share strided 77 % (device 1.20 ms) SOL strided: the host is the bound" in text
+
+
+def test_an_audit_that_was_made_again_is_told():
+    row = attrs.evolve(example.rows()[1], audit=Audit([1e-3], [1e-3], [], 0, retaken=1))
+    text = " ".join(shown(with_rows(example.rows()[0], row)).split())
+    assert "audit coalesced: audited once more by CUPTI, since the clocks disagreed the first time" in text
 
 
 def test_without_ceilings_there_is_no_sol():

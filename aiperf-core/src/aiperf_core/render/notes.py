@@ -107,6 +107,9 @@ def notes(result: TargetResult) -> Iterator[tuple[str, str]]:
             missing = ", ".join(f"{words(name)} ({words(why)})" for name, why in row.confined.lacking.items())
             yield "confined", f"{words(row.name)}: {held}" + (f"; not available here: {missing}" if missing else "")
     yield from _energy(result.rows)
+    again = [words(row.name) for row in result.rows if row.audit and row.audit.retaken]
+    if again:
+        yield "audit", f"{', '.join(again)}: audited once more by CUPTI, since the clocks disagreed the first time"
     yield from _warnings(result.rows)
     yield (
         "stop reason",

@@ -52,6 +52,7 @@ ADDED: dict[type, frozenset[str]] = {
     models.Judging: frozenset({"exact_quantiles"}),
     models.Problem: frozenset(cost.WORK[cost.WORK.index("to_device_bytes") :]),
     models.Row: frozenset({"device_s", "least_work", "precision", "predict", "teaches"}),
+    measurements.Audit: frozenset({"retaken"}),
     measurements.Ceilings: frozenset(
         {"multiply_add_flop_per_s", "sectors_per_s", "special_functions_per_s", "serial_step_s"}
     ),

@@ -7,12 +7,17 @@ from typing import Any
 
 import pytest
 
+from aiperf_core.described import DescribedImplementation
+from aiperf_core.harness.processes.answers import Sample
+from aiperf_core.harness.processes.child import ChildError
 from aiperf_core.harness.run import rounds
 from aiperf_core.harness.run.bench import Bench
 from aiperf_core.harness.run.from_python import Silent
+from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.planner import Planner
-from aiperf_core.harness.run.rounds import Rounds
+from aiperf_core.harness.run.rounds import LastRound, Rounds
 from aiperf_core.results.models import TargetResult
+from aiperf_core.stats.observations import Clocks
 from aiperf_core.targets import InstalledTarget, Selection
 
 
@@ -53,6 +58,99 @@ def test_the_last_checks_are_left_out_where_all_is_refused(monkeypatch: pytest.M
     progress: Any = SimpleNamespace(left=ignore, tell=None)
     Rounds(bench, progress, SimpleNamespace())._verify(last=True)  # type: ignore[arg-type]
     assert bool(looked) is not refused
+
+
+class Audited:
+    """A worker that answers audits with given times by CUPTI in microseconds, and fails where there are no more.
+
+    Its calls take 100 us by events.
+    """
+
+    guarded = True
+    ended = False
+    last_s = None
+
+    def __init__(self, spans_us: list[float]) -> None:
+        self.spans_us, self.started = spans_us, 0
+
+    def post(self, do: str) -> None:
+        assert do == "start_audit"
+        self.started += 1
+
+    def collect(self, *, timeout: float) -> None:
+        assert timeout > 0
+
+    def ask(self, do: str, *, timeout: float, calls: int, flush: bool) -> dict[str, Any]:
+        assert do == "audit"
+        if not self.spans_us:
+            raise ChildError("skip", "CUPTI dropped the records of a kernel")
+        seconds = self.spans_us.pop(0) * 1e-6
+        work = {"name": "k", "kind": "kernel", "stream": 0, "count": 1, "seconds": seconds, "bytes": 0}
+        times = {"span_s": [seconds] * calls, "event_s": [100e-6] * calls}
+        return {**times, "work": [work], "stray": self.started, "threads": self.started}
+
+    def last_lines(self) -> list[str]:
+        return []
+
+    def kill(self) -> None:
+        self.ended = True
+
+
+def audited(spans_us: list[float], *, untrusted: bool = False) -> Participant:
+    """An implementation whose samples take 100 us by events, after its audit."""
+    worker: Any = Audited(spans_us)
+    one = Participant(DescribedImplementation("wide", "variant", "cuda", "wide.py:1"), "wide", child=worker)
+    one.pace.calls = 1
+    for block in range(5):
+        sample = Sample(device_s=100e-6, cpu_s=1e-4, bracket_s=1e-4, answered_s=1e-3, begun_s=0.0, hidden=True)
+        one.record((0, block, block), sample, judged=False)
+    setup = SimpleNamespace(
+        guards=lambda *_: True,
+        source_of=lambda _: "a candidate" if untrusted else None,
+        cold=True,
+        options=SimpleNamespace(timeout_s=1.0),
+        plan=SimpleNamespace(world_size=0),
+    )
+    method = SimpleNamespace(clocks=Clocks())
+    bench: Any = SimpleNamespace(
+        setup=setup,
+        active=[one],
+        baseline=one,
+        taker=SimpleNamespace(method=method),
+        extra=SimpleNamespace(run_profiled=lambda _: []),
+    )
+    LastRound(bench, lambda *_: None)._audit()
+    return one
+
+
+def test_calls_whose_clocks_agree_are_audited_once() -> None:
+    one = audited([100.0, 100.0])
+    audit = one.observed.audit
+    assert audit is not None
+    assert (one.active, audit.retaken, audit.stray, audit.threads) == (True, 0, 1, 1)
+
+
+def test_calls_whose_clocks_disagree_are_audited_once_more_and_what_strayed_stays() -> None:
+    one = audited([200.0, 100.0])
+    audit = one.observed.audit
+    assert audit is not None
+    assert (one.active, one.observed.seen) == (True, [])
+    assert (round(audit.span_s[0] * 1e6), audit.retaken, audit.stray, audit.threads) == (100, 1, 1 + 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("spans_us", "untrusted", "left"),
+    [
+        ([200.0, 200.0, 100.0], False, 1),  # a second disagreement
+        ([200.0], False, 0),  # CUPTI has no second record
+        ([200.0, 100.0], True, 1),  # a candidate has one try
+    ],
+)
+def test_clocks_that_disagree_again_refuse_the_row(spans_us: list[float], untrusted: bool, left: int) -> None:
+    one = audited(spans_us, untrusted=untrusted)
+    assert not one.active
+    assert "timing.clocks_disagree" in [seen.issue for seen in one.observed.seen]
+    assert len(spans_us) == left
 
 
 def test_the_time_of_sampling_starts_when_the_phase_has_been_told(
