@@ -94,6 +94,7 @@ def cost(n, strength):
     return Cost(bytes_read=8 * n * n, bytes_written=8 * n * n, flops=flops, precision="fp64")
 
 
+bench.accept("workload.same_work", because="the number of iterations is what the host cannot know ahead")
 # A grid of one point, one without coupling, and one with more points than a GPU holds blocks.
 bench.awkward(
     {"n": 1, "strength": 2.0}, {"n": 2, "strength": 0.0}, {"n": 17, "strength": 100.0}, {"n": 64, "strength": 1000.0}

@@ -1,18 +1,20 @@
 """The cost that a benchmark declares, compared with the work that is observed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from aiperf_core import pytree
-from aiperf_core.validity.lint import Outcome
+from aiperf_core.validity.lint import SAME_WORK, Outcome, outcome
 
 # Factors for what an author may round or leave out of figures computed from the same sizes.
 SLACK = 1.02
 BYTES_SLACK = 1.05
 # The most FLOPs per element that are usually counted for one torch operation: layer norm, softmax, GELU.
 OPERATIONS_AN_ELEMENT = 8
+# The largest difference between the work of two draws, as a part of the larger one.
+SPREAD = 0.02
 
 
 class Work(TorchDispatchMode):
@@ -40,8 +42,13 @@ class Work(TorchDispatchMode):
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation and count it."""
         kwargs = kwargs or {}
-        result = function(*args, **kwargs)
         formula = self._formulas.get(function._overloadpacket)
+        if formula is None:
+            with self:  # in inference mode a linear layer arrives whole
+                result = function.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        result = function(*args, **kwargs)
         if formula is not None:
             self.products += formula(*args, **kwargs, out_val=result)
         elif not function.is_view:
@@ -108,3 +115,16 @@ def bytes_written(declared: float, output: int, state: int, *, cold: bool) -> Ou
     if declared * BYTES_SLACK < output and not state and cold:
         return Outcome(test, "problem", found, "Count every output once.")
     return Outcome(test)
+
+
+def same_work(works: Sequence[Work]) -> Outcome:
+    """Compare the work of the reference for several draws: samples of different work are not one time."""
+    wrong = []
+    for name in ("products", "elements"):
+        amounts = [getattr(work, name) for work in works]
+        least, most = min(amounts), max(amounts)
+        if least < (1 - SPREAD) * most:
+            wrong.append(f"the {name} of the reference ({least:,} to {most:,}, {1 - least / most:.1%})")
+    found = f"{len(works)} draws differ by more than {SPREAD:.0%} in {{}}"
+    remedy = "Draw schedules and orders once: with @bench.static, or from a generator with a seed of its own."
+    return outcome(SAME_WORK, wrong, found, remedy)

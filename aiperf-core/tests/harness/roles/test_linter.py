@@ -16,6 +16,7 @@ from aiperf_core.harness.processes.channel import Channel
 from aiperf_core.harness.roles.judge import Judge
 from aiperf_core.harness.roles.linter import Linter
 from aiperf_core.harness.roles.open_target import OpenTarget
+from aiperf_core.validity.declared_cost import Work
 from aiperf_core.validity.wrong_answers import round_to
 
 TARGETS = Path(__file__).parents[2] / "validity" / "targets"
@@ -107,6 +108,8 @@ FAULTS = {
     "only_the_first_half_is_read": {"judge.skipped_work"},
     "small_integers": {"judge.rounded", "judge.rounded_inputs"},
     "positive_sum": {"judge.rounded_inputs"},
+    "work_follows_the_seed": {"workload.same_work"},
+    "work_of_one_seed": set(),
 }
 
 
@@ -128,6 +131,38 @@ def test_the_found_text_says_what_passed_and_how_often(lint: Any) -> None:
         "found": "the judge accepts the input 'a' as it was as the output (5 of 5 draws)",
         "remedy": "Let the answer differ from every input: scale it, or add something to it.",
     }
+
+
+def test_draws_of_different_work_are_refused(lint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import unsound
+
+    fault = unsound.FAULTS.index("work_follows_the_seed")
+    refused = lint("unsound", n=64, fault=fault)["workload.same_work"]
+    found = "20 draws differ by more than 2% in the elements of the reference (513 to 2,113, 75.7%)"
+    assert refused["found"] == found
+    assert refused["remedy"] == (
+        "Draw schedules and orders once: with @bench.static, or from a generator with a seed of its own."
+    )
+    accepted = {"workload.same_work": "the lesson"}
+    with monkeypatch.context() as patch:
+        patch.setattr(unsound.bench, "accepted", accepted)
+        assert lint("unsound", n=64, fault=fault)["workload.same_work"] == {
+            "test": "workload.same_work",
+            "verdict": "ok",
+            "found": "the lesson",
+            "remedy": "",
+        }
+    # A spread of few values that the sizes of a run do not have is none.
+    presets = {**unsound.bench.task.presets, "cpu": {"n": 64, "fault": 0}}
+    monkeypatch.setattr(unsound.bench, "_workload", evolve(unsound.bench.task, presets=presets))
+    assert lint("unsound", n=64, fault=fault)["workload.same_work"]["verdict"] == "ok"
+
+
+def test_the_products_of_a_draw_are_counted_in_inference_mode() -> None:
+    a, b = torch.ones(3, 5), torch.ones(7, 5)
+    with Work() as work, torch.inference_mode():
+        torch.nn.functional.linear(a, b)
+    assert work.products == 2 * 3 * 5 * 7
 
 
 @pytest.mark.parametrize(

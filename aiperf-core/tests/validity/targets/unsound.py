@@ -35,6 +35,8 @@ FAULTS = (
     "only_the_first_half_is_read",
     "small_integers",
     "positive_sum",
+    "work_follows_the_seed",
+    "work_of_one_seed",
 )
 calls = [0]
 
@@ -56,7 +58,15 @@ def inputs(n, fault, device, generator):
             return {"a": torch.randint(9, (n,), generator=generator).float()}
         case "positive_sum":
             return {"a": torch.rand(1 << 20, generator=generator)}
+        case "work_follows_the_seed":
+            return {"a": torch.randn(n, generator=generator), "passes": passes(generator)}
+        case "work_of_one_seed":
+            return {"a": torch.randn(n, generator=generator), "passes": passes(torch.Generator().manual_seed(1))}
     return {"a": torch.randn(n, generator=generator)}
+
+
+def passes(generator):
+    return torch.randint(3, 30, (), generator=generator)
 
 
 @bench.static
@@ -65,7 +75,9 @@ def constants(n, fault, generator):
 
 
 @bench.reference(tolerance=fp32)
-def reference(a, fault, n, still=0, c=0):
+def reference(a, fault, n, still=0, c=0, passes=0):
+    for _ in range(int(passes)):
+        a = a + 1
     if FAULTS[fault] == "changes_its_input":
         a += 1
     if FAULTS[fault] == "counts_its_calls":

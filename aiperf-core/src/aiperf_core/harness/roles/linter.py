@@ -4,7 +4,7 @@ Each test has a stable name and ends as `ok`, `problem`, `note` or `not applicab
 inputs from fixed seeds, so that two runs on one machine agree.
 
 workload.*  The same seed draws the same values. Another seed changes no shape and every floating-point input, since a
-            value that does not change can be computed ahead (static arguments may).
+            value that does not change can be computed ahead (static arguments may). All draws are the same work.
 reference.* It leaves its arguments unchanged, returns finite values of one form, agrees with itself, and passes the
             tolerance when computed in the precision of the inputs: otherwise the tolerance refuses honest code.
 judge.*     Wrong answers, each put into one leaf of a right output, must be refused. If the data make a wrong answer
@@ -21,6 +21,7 @@ the precision that the cost declares: bf16 arithmetic may pass for fp16, which c
 import contextlib
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -40,7 +41,7 @@ from aiperf_core.precision import set_float32_precision
 from aiperf_core.serving import Desk, at_desk
 from aiperf_core.tolerance import exact
 from aiperf_core.validity import declared_cost
-from aiperf_core.validity.lint import Outcome, form, outcome
+from aiperf_core.validity.lint import SAME_WORK, Outcome, form, outcome
 from aiperf_core.validity.output_check import compare_leaf, compare_tensors
 from aiperf_core.validity.wrong_answers import (
     FINITE,
@@ -57,6 +58,8 @@ from aiperf_core.validity.wrong_answers import (
 )
 
 SEEDS = range(1, 6)
+# Draws whose work is counted; fewer, but as many as SEEDS, where they take longer than this.
+COUNTED_SEEDS, COUNTING_S = range(1, 21), 5.0
 # The number of elements of an input that are tried one by one; see `_needed`.
 PROBES = 32
 # Tests that must pass before anything can be compared.
@@ -124,7 +127,7 @@ class Linter(Judge):
             outcomes += [Outcome("judge", "not applicable", why), Outcome("cost", "not applicable", why)]
         else:
             self._told = self.do_open(target, device, params, 0, 0)
-            outcomes += [*self._test_judge(), *self._test_cost()]
+            outcomes += [self._test_same_work(), *self._test_judge(), *self._test_cost()]
         docstring = sys.modules[target["module"]].__doc__ or ""
         outcomes += form(self._target.benchmark, self._target.device, docstring, listed)
         accepted = self._target.benchmark.accepted
@@ -207,6 +210,32 @@ class Linter(Judge):
             "another seed does not change {}, so a result computed ahead of time stays right",
             "Draw it from the `generator`, or declare it with @bench.static if it may be prepared ahead.",
         )
+
+    def _test_same_work(self) -> Outcome:
+        """Count the work of draws; few values differ more than many, so a spread counts at the device's sizes."""
+        target = self._target
+        try:
+            found = declared_cost.same_work(self._works(target))
+            measured = target.benchmark.task.presets.get(target.device, target.params)
+            if found.verdict == "problem" and measured != target.params:
+                larger = evolve(target, params=measured)
+                found = declared_cost.same_work(self._works(evolve(larger, static=larger.draw_static(SEEDS[0]))))
+        except Exception as error:  # the reference works: an operation cannot be intercepted
+            return _not_counted(SAME_WORK, error)
+        return found
+
+    def _works(self, target: LoadedTarget) -> list[declared_cost.Work]:
+        """The work of the reference for several draws."""
+        works: list[declared_cost.Work] = []
+        started = time.monotonic()
+        for seed in COUNTED_SEEDS:
+            if len(works) >= len(SEEDS) and time.monotonic() - started > COUNTING_S:
+                break
+            arguments = target.arguments(target.draw(seed), wide=False)
+            with declared_cost.Work() as work, torch.no_grad():
+                target.benchmark.answer(target.params, arguments)
+            works.append(work)
+        return works
 
     def _nodes(self, values: Any) -> list[tuple[str, pytree.Shape, Any]]:
         """Path, description and value of each leaf of a pytree."""
@@ -442,8 +471,7 @@ class Linter(Judge):
             with declared_cost.Work() as work:  # of all ranks
                 self._opened.right_answer(wide=False)
         except Exception as error:  # the reference works: an operation cannot be intercepted
-            why = f"the reference cannot be counted: {type(error).__name__}: {error}"
-            return Outcome("cost.flops", "not applicable", why)
+            return _not_counted("cost.flops", error)
         return declared_cost.flops(declared, work)
 
     def _needed(self) -> dict[str, int]:
@@ -460,6 +488,10 @@ class Linter(Judge):
                 if all(other is None or _differs(right, other) for other in answers) and path.startswith(first):
                     needed[path] = one.nbytes
         return needed
+
+
+def _not_counted(test: str, error: Exception) -> Outcome:
+    return Outcome(test, "not applicable", f"the reference cannot be counted: {type(error).__name__}: {error}")
 
 
 def _differs(one: Answer, other: Answer) -> bool:
