@@ -1,5 +1,6 @@
 """A captured call runs before, is recorded, and is replayed; on a machine without a GPU torch's part only takes notes."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from aiperf_core import graphs
-from aiperf_core.errors import KernelError, SkipError
+from aiperf_core import Benchmark, graphs
+from aiperf_core.benchmark import call_with
+from aiperf_core.errors import BenchmarkError, KernelError, SkipError
 
 
 class Gpu:
@@ -135,6 +137,65 @@ def test_without_a_gpu_it_is_skipped(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(SkipError) as caught:
         graphs.captured(lambda: None)
     assert str(caught.value) == "needs a CUDA GPU; torch finds none"
+
+
+class Doubled:
+    def prepare(self, x: torch.Tensor, by: float) -> None:
+        self.out, self.by = torch.empty_like(x), by
+
+    def run(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.mul(x, self.by, out=self.out)
+
+
+def eager(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+def bench_of(*codes: Any) -> Benchmark:
+    bench = Benchmark(goal="speed")
+    for code in codes:
+        bench.variant(device="cuda", why="less")(code)
+    return bench
+
+
+@pytest.mark.parametrize(("code", "expected"), [(Doubled, 3.0), (eager, 2.0)], ids=["class", "function"])
+def test_a_variant_in_a_graph_is_captured_in_prepare_and_replayed(gpu: Gpu, code: Any, expected: float) -> None:
+    by_name = bench_of(code, graphs.graphed(graphs.snake_case(code.__name__))).implementations_on("cuda")
+    by_code = bench_of(graphs.graphed(code)).implementations_on("cuda")
+    assert by_name[1].name == by_code[0].name == f"{graphs.snake_case(code.__name__)}_graph"
+    for graph in (by_name[1], by_code[0]):
+        gpu.notes.clear()
+        x, instance = torch.ones(3), graph.code()
+        given = {"x": x, "by": 3.0, "other": 1}
+        call_with(instance.prepare, given)
+        assert gpu.notes[-1] == "capture"
+        out = call_with(instance.run, given)
+        assert out.tolist() == [expected] * 3
+        assert call_with(instance.run, given) is out
+        assert gpu.notes[-2:] == ["replay", "replay"]
+
+
+def test_a_variant_that_cannot_be_captured_names_its_line(gpu: Gpu) -> None:
+    instance = graphs.graphed(Sum)()
+    with pytest.raises(KernelError, match=r"Sum.run' cannot be captured in a CUDA graph \(test_graphs.py:\d+: raise "):
+        call_with(instance.prepare, {"x": torch.ones(3)})
+
+
+def test_a_graph_is_skipped_without_a_gpu(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SkipError, match="needs a CUDA GPU; torch finds none"):
+        call_with(graphs.graphed(eager)().prepare, {"x": torch.ones(3)})
+
+
+def test_a_graph_of_what_is_not_declared_before_it() -> None:
+    with pytest.raises(BenchmarkError) as caught:
+        bench_of(eager, graphs.graphed("eagre"))
+    assert re.fullmatch(
+        r".*test_graphs\.py:\d+ \(eagre_graph\): is a graph of 'eagre'; declared before it on 'cuda' are eager\.",
+        str(caught.value),
+    )
+    with pytest.raises(BenchmarkError, match=r"\(eager_graph\): is a CUDA graph on 'cpu'; declare it on 'cuda'\.$"):
+        Benchmark(goal="speed").variant(device="cpu", why="less")(graphs.graphed(eager))
 
 
 def test_what_the_driver_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

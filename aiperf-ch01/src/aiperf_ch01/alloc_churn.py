@@ -19,7 +19,7 @@ import torch
 
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import SkipError
-from aiperf_core.graphs import captured
+from aiperf_core.graphs import graphed
 
 bench = Benchmark(goal="latency", clock="wall")
 both, cuda, cpu = (bench.on(device) for device in (("cpu", "cuda"), "cuda", "cpu"))
@@ -156,12 +156,10 @@ class InPlace(Preallocated):
         return self.total
 
 
-@cuda.variant(builds_on="preallocated", adds="graph", why="the host launches one graph instead of every kernel")
-class Graph:
-    def prepare(self, x, steps):
-        preallocated = Preallocated()
-        preallocated.prepare(x, steps)
-        self.graph = captured(preallocated.run)
-
-    def run(self):
-        return self.graph.replay()
+cuda.variant(
+    graphed("preallocated"),
+    name="graph",
+    builds_on="preallocated",
+    adds="graph",
+    why="the host launches one graph instead of every kernel",
+)

@@ -14,7 +14,7 @@ Breaks     Products that fill the machine by themselves: then the loop costs not
 import torch
 
 from aiperf_core import Benchmark, Cost, fp32
-from aiperf_core.graphs import captured
+from aiperf_core.graphs import graphed
 from aiperf_core.kernels import host_source, triton_ahead, triton_source
 from aiperf_core.launches import launch, loop
 
@@ -92,15 +92,12 @@ class Loop:
         return self.out
 
 
-@cuda.variant(adds="graph", why="one replay launches all products, which saves the host's time for each")
-class Graph:
-    def prepare(self, a, b):
-        loop = Loop()
-        loop.prepare(a, b)
-        self.graph = captured(loop.run, a, b)
-
-    def run(self):
-        return self.graph.replay()
+cuda.variant(
+    graphed("loop"),
+    name="graph",
+    adds="graph",
+    why="one replay launches all products, which saves the host's time for each",
+)
 
 
 def tiles_and_products(batch, m, n):
@@ -116,7 +113,6 @@ def table(a, b, out):
 
 all_tiles = launch(tiles, out=product_like, grid=tiles_and_products, make=TILE, options=COMPILED)
 on_triton = bench.on("cuda", requires=("sm_80", "package:triton"))
-strided = all_tiles("strided_triton", kernel="strided")
 
 on_triton.variant(
     all_tiles("grouped_triton", kernel="grouped", make={"table": table}),
@@ -124,26 +120,19 @@ on_triton.variant(
     why="one launch puts the tiles of all products on the chip at once; a table says where their matrices lie",
 )
 on_triton.variant(
-    strided,
+    all_tiles("strided_triton", kernel="strided"),
     adds="one launch",
     why="one launch puts the tiles of all products on the chip at once; equal shapes in one array need no table",
 )
 
 
-@on_triton.variant(
+on_triton.variant(
+    graphed("strided_triton"),
+    name="strided_graph",
     builds_on="strided_triton",
     adds="graph",
     why="a replay costs the host less than Triton's launcher, which looks at every argument in Python",
 )
-class StridedGraph:
-    def prepare(self, a, b, batch, m, n, k):
-        once = strided()
-        once.prepare(a=a, b=b, batch=batch, m=m, n=n, k=k)
-        self.graph = captured(lambda: once.run(a=a, b=b, m=m, n=n, k=k))
-
-    def run(self):
-        return self.graph.replay()
-
 
 cpu.variant(
     loop(host_code, out=product_like)("over_batch"),

@@ -13,7 +13,7 @@ Breaks     Arrays that take longer to read than a launch costs: the graph then s
 import torch
 
 from aiperf_core import Benchmark, Cost, fp32
-from aiperf_core.graphs import captured
+from aiperf_core.graphs import graphed
 from aiperf_core.kernels import host_source, triton_ahead, triton_source
 from aiperf_core.launches import blocks, launch, loop
 
@@ -78,16 +78,12 @@ class Eager:
         return self.out
 
 
-@cuda.variant(adds="graph", why="the driver sends the whole chain to the GPU at once, without the host between kernels")
-class Graph:
-    def prepare(self, x, folds):
-        eager = Eager()
-        eager.prepare(x, folds)
-        self.graph = captured(eager.run, x)
-
-    def run(self):
-        return self.graph.replay()
-
+cuda.variant(
+    graphed("eager"),
+    name="graph",
+    adds="graph",
+    why="the driver sends the whole chain to the GPU at once, without the host between kernels",
+)
 
 fused = launch(
     kernels,
@@ -100,20 +96,13 @@ fused = launch(
 on_triton.variant(fused, adds="fusion", why="one launch, and between its operations the values stay in registers")
 
 
-@on_triton.variant(
+on_triton.variant(
+    graphed("fused_triton"),
+    name="fused_graph",
     builds_on="fused_triton",
     adds="graph",
     why="a replay costs the host less than Triton's launcher, which looks at every argument in Python",
 )
-class FusedGraph:
-    def prepare(self, x, n, folds):
-        once = fused()
-        once.prepare(x=x, n=n, folds=folds)
-        self.graph = captured(lambda: once.run(x=x, n=n))
-
-    def run(self):
-        return self.graph.replay()
-
 
 cpu.variant(
     loop(host_code, kernel="folds", out="x")("fused_loop"),

@@ -17,7 +17,7 @@ import math
 import torch
 
 from aiperf_core import Benchmark, Cost, fp32_reduction, lossy
-from aiperf_core.graphs import captured
+from aiperf_core.graphs import graphed
 from aiperf_core.kernels import triton_ahead, triton_source
 
 bench = Benchmark(goal="throughput", clock="wall")
@@ -199,28 +199,14 @@ class FusedBf16(Training):
     autocast, at_once = True, True
 
 
-class GraphOf:
-    """The steps of another implementation in a CUDA graph."""
-
-    steps: type[Training] = FusedBf16
-
-    def prepare(self, x, labels, weights, momenta, micro_batch):
-        training = self.steps()
-        training.prepare(x, weights, micro_batch)
-        self.training = captured(training.run, x, labels, weights, momenta)
-
-    def run(self):
-        return self.training.replay()
-
-
-@cuda.variant(
+cuda.variant(
+    graphed("fused_bf16"),
+    name="graph",
     builds_on="fused_bf16",
     adds="graph",
     why="one launch for forward, backward and update of all steps, without Python and autograd in between",
     lossy=bf16_gradients,
 )
-class Graph(GraphOf):
-    pass
 
 
 class OneKernelUpdates(Training):
@@ -244,15 +230,15 @@ class OneKernelUpdates(Training):
         return {"weights": weights, "momenta": momenta}
 
 
-@cuda.variant(
+cuda.variant(
+    graphed(OneKernelUpdates),
+    name="fused_update",
     requires="package:triton",
     builds_on="graph",
     adds="fused update",
     why="one pass over gradient, momentum and weight updates them and makes the next step's bfloat16 copy",
     lossy=bf16_gradients,
 )
-class FusedUpdate(GraphOf):
-    steps = OneKernelUpdates
 
 
 @cuda.yardstick(requires="package:triton", why="torch.compile of a whole float32 step, forward, backward and update")

@@ -15,7 +15,7 @@ Breaks     Passes that need values of other chunks, as stencils do, need rims or
 import torch
 
 from aiperf_core import Benchmark, Cost, Tolerance
-from aiperf_core.graphs import captured
+from aiperf_core.graphs import graphed
 from aiperf_core.kernels import cuda_source, host_source
 from aiperf_core.launches import blocks, launch, loop
 
@@ -81,36 +81,27 @@ class PassByPass:
         return self.out
 
 
-class Graphed:
-    chunk = 0
-
-    def prepare(self, x, scales, shifts):
-        passes = PassByPass()
-        passes.chunk = self.chunk
-        passes.prepare(x)
-        self.graph = captured(passes.run, x, scales, shifts)
-
-    def run(self):
-        return self.graph.replay()
-
-
-@cuda.variant(
-    adds=("cache blocking", "cuda graph"),
-    why="of eight passes over a chunk only the first reads memory: L2 holds the chunk, and takes what the passes write",
-)
-class Chunked(Graphed):
+class Chunked(PassByPass):
     chunk = 3 << 20
 
 
-@cuda.variant(
+class LargeChunks(PassByPass):
+    chunk = 6 << 20
+
+
+cuda.variant(
+    graphed(Chunked),
+    name="chunked",
+    adds=("cache blocking", "cuda graph"),
+    why="of eight passes over a chunk only the first reads memory: L2 holds the chunk, and takes what the passes write",
+)
+cuda.variant(
+    graphed(LargeChunks),
+    name="large_chunks",
     builds_on="chunked",
     adds="larger chunks",
     why="a launch is longer, so the time at its start and end, when the chip is partly idle, is a smaller share",
 )
-class LargeChunks(Graphed):
-    chunk = 6 << 20
-
-
 cuda.variant(
     launch(device_code, out="x", grid=blocks(n=WIDTH * THREADS), block=THREADS)("fused"),
     adds="fusion",

@@ -21,7 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import torch
 
 from aiperf_core import Benchmark, Cost, fp32_reduction
-from aiperf_core.graphs import captured
+from aiperf_core.graphs import graphed
 from aiperf_core.kernels import host_source
 
 bench = Benchmark(goal="speed", clock="wall", cache="warm")
@@ -142,20 +142,6 @@ class Events(Tiles):
         self.done[stage][tile].record()
 
 
-class OfGraph:
-    """A call as one graph."""
-
-    of = Tiles
-
-    def prepare(self, x, weights, stages, tiles):
-        one = self.of()
-        one.prepare(x, stages, tiles)
-        self.graph = captured(one.run, x, weights)
-
-    def run(self):
-        return self.graph.replay()
-
-
 class Joined(Tiles):
     def between(self, caller):
         for stream in self.streams:
@@ -164,14 +150,18 @@ class Joined(Tiles):
             stream.wait_stream(caller)
 
 
-@cuda.variant(adds="graph", why="barriers that the host does not wait at; the slow tiles remain")
-class BarriersGraph(OfGraph):
-    of = Joined
-
-
-@cuda.variant(builds_on="events", adds="graph", why="the dependencies are those of the events, and nothing is launched")
-class EventsGraph(OfGraph):
-    of = Events
+cuda.variant(
+    graphed(Joined),
+    name="barriers_graph",
+    adds="graph",
+    why="barriers that the host does not wait at; the slow tiles remain",
+)
+cuda.variant(
+    graphed("events"),
+    builds_on="events",
+    adds="graph",
+    why="the dependencies are those of the events, and nothing is launched",
+)
 
 
 class Pooled:

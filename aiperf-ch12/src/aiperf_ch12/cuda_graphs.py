@@ -161,18 +161,12 @@ class ProgrammaticGraph(Graph):
         self.graph.ready()
 
 
-@cuda.variant(
+cuda.variant(
+    graphs.graphed(TorchChain),
+    name="torch_graph",
     adds="captured operations",
     why="what torch launches can be captured too, and Python is gone from between its operations",
 )
-class TorchGraph:
-    def prepare(self, start, drive, steps):
-        chain = TorchChain()
-        chain.prepare(start, steps)
-        self.chain = graphs.captured(chain.run, start, drive)
-
-    def run(self):
-        return self.chain.replay()
 
 
 @cuda.variant(adds="fusion", why="one launch, and between its operations the values stay in registers")

@@ -605,7 +605,20 @@ class Benchmark:
                 self._mistake(
                     code, f"is a second implementation named {name!r} for {one}; the first is at {twin.where}"
                 )
+            if hasattr(code, "graph_of"):
+                self._resolve_graph(code, one)
             self.implementations.append(Implementation(name, role, one, code, requires=requires, **declared))
+
+    def _resolve_graph(self, code: Any, device: str) -> None:
+        """Put the code of the named implementation into an implementation that `graphs.graphed` made."""
+        if device != "cuda":
+            self._mistake(code, f"is a CUDA graph on {device!r}; declare it on 'cuda'")
+        if isinstance(code.graph_of, str):
+            codes = {other.name: other.code for other in self.implementations_on(device)}
+            if code.graph_of not in codes:
+                known = ", ".join(codes) or "none"
+                self._mistake(code, f"is a graph of {code.graph_of!r}; declared before it on {device!r} are {known}")
+            code.graph_of = codes[code.graph_of]
 
     def _check_device(self, device: str) -> None:
         here = self.implementations_on(device)

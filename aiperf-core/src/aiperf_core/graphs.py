@@ -1,6 +1,7 @@
 """CUDA graphs: captured from a callable, or made by hand of kernels, edges and loops.
 
-`captured` records what a callable launches, as torch does, and names the line where that is impossible. Edges that let
+`captured` records what a callable launches, as torch does, and names the line where that is impossible; `graphed` does
+so with an implementation. Edges that let
 a kernel start early, and loops that the device decides about, cannot be captured; `Kernels` and `Graph` build these
 through the CUDA driver.
 """
@@ -8,17 +9,31 @@ through the CUDA driver.
 import ctypes
 import inspect
 import linecache
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from attrs import field, frozen
 
+from aiperf_core.benchmark import bind, call_with, snake_case
 from aiperf_core.errors import KernelError, SkipError
 from aiperf_core.kernels import CudaSource, cuda_driver
 
-__all__ = ["Call", "Captured", "Graph", "Kernels", "Prepared", "captured", "done", "launcher", "require_loops"]
+__all__ = [
+    "Call",
+    "Captured",
+    "Graph",
+    "Kernels",
+    "Prepared",
+    "captured",
+    "done",
+    "graphed",
+    "launcher",
+    "require_loops",
+]
 
 Output = TypeVar("Output")
 
@@ -98,6 +113,7 @@ def _first(error: BaseException) -> BaseException:
 
 def _not_captured(run: Callable[..., Any], error: BaseException) -> str:
     """The message: module and name of the callable, its line that failed, CUDA's reason, and the remedy."""
+    run = run.func if isinstance(run, partial) else run
     function = inspect.unwrap(getattr(run, "__func__", run))
     name = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', type(run).__name__)}"
     reason = (str(error) or type(error).__name__).partition("\n")[0].rstrip(".")
@@ -117,6 +133,48 @@ def _line_of(function: Any, error: BaseException) -> str:
             line = trace.tb_lineno
         trace = trace.tb_next
     return f" ({Path(file).name}:{line}: {linecache.getline(file, line).strip()})" if file and line else ""
+
+
+def graphed(code: str | Callable[..., Any]) -> type:
+    """The implementation `code` in a CUDA graph: captured in `prepare`, replayed by a call.
+
+    code: the name of an implementation that the benchmark declares before on the same device, or a function or class
+        with the form of one. It must not wait for the GPU, as for `captured`.
+
+        cuda.variant(graphed("eager"), name="graph", builds_on="eager", adds="graph", why="...")
+
+    The name is that of the implementation with `_graph`, unless `name` gives another.
+    """
+    name = code if isinstance(code, str) else getattr(code, "declared_name", "") or snake_case(code.__name__)
+    caller = sys._getframe(1)
+    facts = {
+        "graph_of": code,
+        "declared_name": f"{name}_graph",
+        "__module__": caller.f_globals.get("__name__", "?"),
+        "declared_at": f"{caller.f_code.co_filename}:{caller.f_lineno}",
+    }
+    return type("".join(part.capitalize() for part in f"{name}_graph".split("_")), (GraphedImplementation,), facts)
+
+
+class GraphedImplementation:
+    """An implementation whose calls replay a graph, which works in the memory of the inputs and of its output."""
+
+    # The benchmark puts the code of that name in the place of a name.
+    graph_of: ClassVar[Any]
+
+    def prepare(self, **available: Any) -> None:
+        """Prepare the implementation and capture a call of it. Raises as `captured`."""
+        run = self.__class__.graph_of
+        if inspect.isclass(run):
+            implementation: Any = run()
+            if hasattr(implementation, "prepare"):
+                call_with(implementation.prepare, available)
+            run = implementation.run
+        self.call = captured(bind(run, available))
+
+    def run(self) -> Any:
+        """Launch the graph; return the output, which it overwrites."""
+        return self.call.replay()
 
 
 # --- graphs made by hand

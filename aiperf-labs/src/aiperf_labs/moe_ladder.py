@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
 from aiperf_core.errors import SkipError
-from aiperf_core.graphs import captured
+from aiperf_core.graphs import graphed
 from aiperf_core.kernels import host_source
 from aiperf_core.models.experts import (
     TILE_COLUMNS,
@@ -218,34 +218,25 @@ class WithoutGather(Fused):
     gather = False
 
 
-@cuda.variant(builds_on="fused", adds="cuda graph", why="the whole layer is one launch: the host is no part of it")
-class Graph:
-    layer: type[Grouped] = Fused
-
-    def prepare(self, x, logits, gate_up, down, chosen):
-        layer = self.layer()
-        layer.prepare(x, gate_up, down, chosen)
-        self.call = captured(layer.run, x, logits, chosen)
-
-    def run(self):
-        return self.call.replay()
-
-
-@cuda.variant(
+cuda.variant(
+    graphed("fused"),
+    name="graph",
+    builds_on="fused",
+    adds="cuda graph",
+    why="the whole layer is one launch: the host is no part of it",
+)
+cuda.variant(
+    graphed(WithoutGather),
     name="without_gather",
     adds=("sorted tokens", "grouped products", "fused activation", "cuda graph"),
     why="the whole ladder, less the gathered operands",
 )
-class WithoutGatherInGraph(Graph):
-    layer = WithoutGather
-
-
-@cuda.variant(
+cuda.variant(
+    graphed("gathered"),
+    name="without_fusion",
     adds=("sorted tokens", "grouped products", "gathered operands", "cuda graph"),
     why="the whole ladder, less the fused activation",
 )
-class WithoutFusion(Graph):
-    layer = Gathered
 
 
 @bench.yardstick(device="cuda", requires="sm_90", why="the grouped product of the library, with sorted copies")
