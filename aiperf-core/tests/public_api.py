@@ -30,6 +30,7 @@ OFFERED = {
     "aiperf_core.distributed": (),
     "aiperf_core.graphs": (),
     "aiperf_core.launches": ("launch", "loop", "blocks"),
+    "aiperf_core.switches": ("switch",),
     "aiperf_core.goal": ("Goal",),
     "aiperf_core.models": (),
     "aiperf_core.models.experts": (),

@@ -34,6 +34,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "prediction",
         "tolerance",
         "sweep",
+        "switches",
         "targets",
         "requirements",
         "measurements",

@@ -28,7 +28,7 @@ import contextlib
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -42,6 +42,7 @@ from aiperf_core.errors import BenchmarkError
 from aiperf_core.goal import Goal, make_goal
 from aiperf_core.prediction import Prediction
 from aiperf_core.requirements import ACCEPTED, is_requirement
+from aiperf_core.switches import variants_of, with_flags
 from aiperf_core.targets import GOALS, WORLD_SIZE, is_device, is_name
 from aiperf_core.tolerance import TOLERANCES, Tolerance
 
@@ -367,6 +368,41 @@ class Benchmark:
 
         def declare(code: Decorated) -> Decorated:
             self._add(code, "yardstick", device, name=name, requires=requires, why=why, cost=cost)
+            return code
+
+        return declare
+
+    def switches(
+        self,
+        flags: type,
+        *,
+        device: str | Iterable[str],
+        ladder: Sequence[str] = (),
+        leave_one_out: bool = False,
+        requires: str | Iterable[str] = (),
+    ) -> Callable[[Decorated], Decorated]:
+        """Declare the variants of a class that reads in `self.flags` which of its mechanisms are on.
+
+        flags: a frozen dataclass whose fields are `switches.switch(...)`.
+        ladder: the names of flags, each of which is turned on by a variant that builds on the one before; all flags in
+            order by default.
+        leave_one_out: declare the whole ladder without each mechanism, too: `without_NAME`.
+        requires: of all these variants.
+        """
+
+        def declare(code: Decorated) -> Decorated:
+            if not inspect.isclass(code):
+                self._mistake(code, "has switches; accepted is a class that reads self.flags")
+            try:
+                variants = list(variants_of(flags, ladder, leave_one_out))
+            except BenchmarkError as error:
+                self._mistake(code, str(error))
+            place = _where(code).rpartition(" (")[0]
+            for values, declared in variants:
+                needs = (*as_names(requires), *declared.pop("requires"))
+                self.variant(device=device, requires=needs, **declared)(
+                    with_flags(code, values, declared["name"], place)
+                )
             return code
 
         return declare
@@ -736,6 +772,10 @@ class On:
     def yardstick(self, code: Any = None, /, **declared: Any) -> Any:
         """See `Benchmark.yardstick`."""
         return self._declare(self.benchmark.yardstick, code, declared)
+
+    def switches(self, flags: type, **declared: Any) -> Any:
+        """See `Benchmark.switches`."""
+        return self._declare(partial(self.benchmark.switches, flags), None, declared)
 
     def reach(self, **declared: Any) -> None:
         """See `Benchmark.reach`."""

@@ -15,6 +15,7 @@ Breaks     One micro-batch: nothing is accumulated. A fast link beside long pass
 """
 
 import contextlib
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ import torch.distributed as dist
 from torch import nn
 
 from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction, lossy
+from aiperf_core.switches import switch
 
 bench = Benchmark(goal="throughput", clock="wall")
 both = bench.on(("cpu", "cuda"))
@@ -134,18 +136,51 @@ def as_bf16(_, bucket):
     return sent.then(lambda found: bucket.buffer().copy_(found.value()[0]))
 
 
+# Each gradient is rounded to bfloat16 once more, and so is the sum of two; with bits=16 on top of what products round.
+TRAVELS_AS_BF16 = lossy("rel_l2", at_most=2.2e-2)
+
+
+@dataclass(frozen=True)
+class Flags:
+    accumulation: bool = switch(
+        "accumulated",
+        adds="local accumulation",
+        why="one all-reduce for all micro-batches, of as many bytes as for one",
+        less="the accumulation: every pass sends",
+    )
+    views: bool = switch(
+        "bucket_views",
+        adds="bucket views",
+        why="a gradient lies where it is sent from, so that no bucket is filled and emptied by copies",
+        less="the views: buckets are filled and emptied",
+    )
+    static: bool = switch(
+        "static_graph",
+        adds="static graph",
+        why="no pass searches for parameters without a gradient, or asks whether the order has changed",
+        less="the static graph",
+    )
+    compressed: bool = switch(
+        adds="bfloat16 buckets",
+        why="half the bytes on the wire, for two casts of each bucket; gloo adds bfloat16 so slowly that nothing is "
+        "gained",
+        lossy=TRAVELS_AS_BF16,
+    )
+
+
+@both.switches(Flags, leave_one_out=True)
 @both.baseline(kind="reasonable")
 class PlainDdp:
-    accumulates = views = static = compresses = False
+    flags = Flags()
 
     def prepare(self, x, weights, bits):
         self.model = nn.parallel.DistributedDataParallel(
             Model(weights, bits),
             init_sync=False,
-            gradient_as_bucket_view=self.views,
-            static_graph=self.static,
+            gradient_as_bucket_view=self.flags.views,
+            static_graph=self.flags.static,
         )
-        if self.compresses:
+        if self.flags.compressed:
             self.model.register_comm_hook(None, as_bf16)
         # Buckets are made anew after the first pass, and a static graph is learned in it.
         for _ in range(2):
@@ -156,72 +191,13 @@ class PlainDdp:
         self.model(x).backward(upstream)
 
     def run(self, x, upstream):
-        if self.views:
+        if self.flags.views:
             torch._foreach_zero_([one.grad for one in self.parameters])  # they stay where they are
         else:
             for one in self.parameters:
                 one.grad = None
         last = len(x) - 1
         for number, (part, wanted) in enumerate(zip(x, upstream, strict=True)):
-            with self.model.no_sync() if self.accumulates and number < last else contextlib.nullcontext():
+            with self.model.no_sync() if self.flags.accumulation and number < last else contextlib.nullcontext():
                 self.pass_through(part, wanted)
         return [one.grad for one in self.parameters]
-
-
-@both.variant(adds="local accumulation", why="one all-reduce for all micro-batches, of as many bytes as for one")
-class Accumulated(PlainDdp):
-    accumulates = True
-
-
-@both.variant(
-    builds_on="accumulated",
-    adds="bucket views",
-    why="a gradient lies where it is sent from, so that no bucket is filled and emptied by copies",
-)
-class BucketViews(Accumulated):
-    views = True
-
-
-@both.variant(
-    builds_on="bucket_views",
-    adds="static graph",
-    why="no pass searches for parameters without a gradient, or asks whether the order has changed",
-)
-class StaticGraph(BucketViews):
-    static = True
-
-
-# Each gradient is rounded to bfloat16 once more, and so is the sum of two; with bits=16 on top of what products round.
-TRAVELS_AS_BF16 = lossy("rel_l2", at_most=2.2e-2)
-
-
-@both.variant(
-    builds_on="static_graph",
-    adds="bfloat16 buckets",
-    why="half the bytes on the wire, for two casts of each bucket; gloo adds bfloat16 so slowly that nothing is gained",
-    lossy=TRAVELS_AS_BF16,
-)
-class Compressed(StaticGraph):
-    compresses = True
-
-
-def less(mechanism, what):
-    """Declare the whole ladder without a mechanism."""
-    others = ("local accumulation", "bucket views", "static graph", "bfloat16 buckets")
-    adds = tuple(other for other in others if other != mechanism)
-    return both.variant(adds=adds, why=f"the whole ladder, less {what}", lossy=TRAVELS_AS_BF16)
-
-
-@less("local accumulation", "the accumulation: every pass sends")
-class WithoutAccumulation(Compressed):
-    accumulates = False
-
-
-@less("bucket views", "the views: buckets are filled and emptied")
-class WithoutViews(Compressed):
-    views = False
-
-
-@less("static graph", "the static graph")
-class WithoutStatic(Compressed):
-    static = False
