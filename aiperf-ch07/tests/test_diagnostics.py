@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from aiperf_ch07 import access_patterns, access_report, sass
 from aiperf_ch07.cli import ch07
 from aiperf_core.errors import KernelError, SkipError
-from aiperf_core.kernels import CudaSource, sources_in
+from aiperf_core.kernels import CudaSource, instances_in, sources_in
 from aiperf_core.plugins import load_plugins
 
 TARGETS = [one for one in load_plugins().targets if one.group == "ch07"]
@@ -52,7 +52,9 @@ def test_what_is_declared_of_kernels_is_about_kernels_that_exist(what: str) -> N
     modules = {one.name.partition(".")[2]: one.module for one in TARGETS}
     for target, kernels in DECLARED[what].items():
         sources = [source for source in sources_in(modules[target]) if isinstance(source, CudaSource)]
-        assert set(kernels) <= {name for source in sources for name in source.names()}
+        instances = [name for source in sources for name in instances_in(modules[target], source)]
+        templates = {name.partition("<")[0] for name in instances} if what == "pattern" else set()
+        assert set(kernels) <= {*instances, *templates, *(name for source in sources for name in source.names())}
     assert sorted(sass.PROMISES) == sorted(modules)
 
 
@@ -101,6 +103,19 @@ def test_sectors_are_predicted_from_the_addresses_of_a_warp() -> None:
     assert found == [4, 16, 2, 32, 1, 32]
     pattern = access_patterns.predicted("ch07.gather", "warp_per_row(const void *, const int *)")
     assert (pattern.sectors_per_load, pattern.sectors_per_store) == (8.5, 16.0)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sectors"),
+    [
+        ("void by_pieces<unsigned char, (Copies)0, (bool)1>(const unsigned char *, int *, long long)", 16.0),
+        ("void by_block<unsigned char>(const unsigned char *, int *, long long, int)", 1.0),
+        ("void by_block<unsigned short>(const unsigned short *, int *, long long, int)", None),
+        ("by_thread1(const void *, int *, long long, int)", 16.0),
+    ],
+)
+def test_sectors_of_an_instance_of_a_template_are_predicted(kernel: str, sectors: float | None) -> None:
+    assert access_patterns.predicted("ch07.histogram", kernel).sectors_per_load == sectors
 
 
 def test_access_report_shows_predicted_beside_counted(monkeypatch: pytest.MonkeyPatch) -> None:

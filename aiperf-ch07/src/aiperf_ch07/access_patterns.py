@@ -87,8 +87,8 @@ PATTERNS: dict[str, dict[str, Pattern]] = {
         "in_order": Pattern((_ROW_INDEX, Access(8, 0), Access(16, 16)), _QUADS.stores),
     },
     "histogram": {
-        **dict.fromkeys(("shared_by_all1", "by_block1", "by_matches1"), _KEYS),
-        **dict.fromkeys(("by_pieces1", "by_runs1", "by_warp1", "by_lane1", "by_thread1"), Pattern(_QUADS.loads)),
+        **dict.fromkeys((f"{name}<unsigned char>" for name in ("shared_by_all", "by_block", "by_matches")), _KEYS),
+        **dict.fromkeys(("by_pieces", "by_thread1"), Pattern(_QUADS.loads)),
     },
     "smem_matmul": {
         "one_output": Pattern((Access(4, 0), Access(4, 4)), _WORDS.stores),
@@ -99,5 +99,10 @@ PATTERNS: dict[str, dict[str, Pattern]] = {
 
 
 def predicted(target: str, kernel: str) -> Pattern:
-    """The pattern of a target's kernel, as `ch07.transpose`, `tiled4`; an empty one where none is declared."""
-    return PATTERNS.get(target.partition(".")[2], {}).get(kernel.partition("(")[0], Pattern())
+    """The pattern of a target's kernel, as `ch07.transpose`, `tiled4`; an empty one where none is declared.
+
+    A template's is that of the instance, else that of all: `void by_pieces<unsigned char, (Copies)0, true>(...)`.
+    """
+    patterns, name = PATTERNS.get(target.partition(".")[2], {}), kernel.removeprefix("void ")
+    names = (name.partition("(")[0], name.partition("<")[0])
+    return next((patterns[known] for known in names if known in patterns), Pattern())

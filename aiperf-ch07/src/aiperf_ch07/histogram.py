@@ -91,6 +91,11 @@ cuda.reach(
 cuda.reach(of="RBW", at_least=0.60, size="skewed")
 
 
+def key_type(bins):
+    """The C++ type of a key."""
+    return "unsigned char" if key_bytes(bins) == 1 else "unsigned short"
+
+
 def counters(keys, bins):
     """Memory for the counts."""
     return torch.empty(bins, dtype=torch.int32, device=keys.device)
@@ -98,7 +103,7 @@ def counters(keys, bins):
 
 def filling(n):
     """Blocks that fill the chip, if there is a key for each thread. All kernels but one have these launch bounds."""
-    return min(-(-n // THREADS), grid_that_fills(device_code.kernel("by_block1"), THREADS, SHARED_BYTES))
+    return min(-(-n // THREADS), grid_that_fills(device_code.kernel("by_block<unsigned char>"), THREADS, SHARED_BYTES))
 
 
 def filling_by_thread(n):
@@ -113,9 +118,9 @@ def many(bins):
 
 count = launch(
     device_code,
-    kernel="{name}{key_bytes}",
+    kernel="{name}<{key_type}>",
     out=counters,
-    make={"key_bytes": key_bytes, "copies": lambda: 1},
+    make={"key_type": key_type, "key_bytes": key_bytes, "copies": lambda: 1},
     zero=("out",),
     grid=filling,
     block=THREADS,
@@ -136,31 +141,37 @@ cuda.variant(
     why="what it teaches: this loses, because the hardware already counts equal lanes at once when they add 1",
 )
 cuda.variant(
-    count("by_pieces"),
+    count("by_pieces", kernel="by_pieces<{key_type}, OF_WARPS, false>"),
     builds_on="by_block",
     adds="wide loads",
     why="one load brings 16 bytes of keys: loads of single keys kept the atomics waiting",
 )
 cuda.variant(
-    count("by_runs"),
+    count("by_runs", kernel="by_pieces<{key_type}, OF_WARPS, true>"),
     builds_on="by_pieces",
     adds="register accumulation",
     why="equal keys in a row reach shared memory as one addition; worth its test only where keys repeat (`skewed`)",
 )
 cuda.variant(
-    count("by_warp", make={"copies": many}),
+    count("by_warp", kernel="by_pieces<{key_type}, OF_WARPS, false>", make={"copies": many}),
     builds_on="by_pieces",
     adds="copies for warps",
     why="what it teaches: this gains nothing, because lanes of one warp wait for each other, and warps do not",
 )
 cuda.variant(
-    count("by_lane", make={"copies": many}),
+    count("by_lane", kernel="by_pieces<{key_type}, OF_LANES, false>", make={"copies": many}),
     builds_on="by_pieces",
     adds="copies for lanes",
     why="counters of lane l lie in bank l: the lanes of a warp never meet, whatever their keys are",
 )
 cuda.variant(
-    count("by_thread", grid=filling_by_thread, block=OWNERS, shared_bytes=OWNED_BYTES),
+    count(
+        "by_thread",
+        kernel="{name}{key_bytes}",
+        grid=filling_by_thread,
+        block=OWNERS,
+        shared_bytes=OWNED_BYTES,
+    ),
     adds=("counters for threads", "wide loads"),
     why="a counter that only one thread writes needs no atomic, and as a byte 256 of them have place for each thread",
 )

@@ -65,7 +65,7 @@ def weights(scales, n):
     return scales.new_empty(n)
 
 
-unpack = launch(device_code, kernel="{name}{bits}", out=weights, block=THREADS, grid=blocks(n=8 * THREADS))
+unpack = launch(device_code, out=weights, block=THREADS, grid=blocks(n=8 * THREADS))
 
 
 class HostLoop:
@@ -86,20 +86,20 @@ def a_byte_each(n, bits):
     return -(-n * bits // (8 * THREADS))
 
 
-cuda.baseline(unpack("byte", grid=a_byte_each), kind="naive")
+cuda.baseline(unpack("byte", kernel="byte{bits}", grid=a_byte_each), kind="naive")
 cuda.variant(
-    unpack("wide"),
+    unpack("wide", kernel="eights<ByArithmetic{bits}, 1>"),
     adds="wide stores",
     why="eight weights leave a thread in one 16-byte store, where a byte left in stores of 2 or 4",
 )
 cuda.variant(
-    unpack("unrolled", grid=blocks(n=32 * THREADS)),
+    unpack("unrolled", kernel="eights<ByArithmetic{bits}, 4>", grid=blocks(n=32 * THREADS)),
     builds_on="wide",
     adds="unrolling",
     why="a thread has four loads under way before its first store",
 )
 cuda.variant(
-    unpack("by_bits", grid=blocks(n=32 * THREADS)),
+    unpack("by_bits", kernel="eights<ByBits{bits}, 4>", grid=blocks(n=32 * THREADS)),
     builds_on="unrolled",
     adds="bit tricks",
     why="prmt, lop3 and two fma make two weights at once, where each had a shift, two conversions and a product",

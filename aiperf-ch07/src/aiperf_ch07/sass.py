@@ -12,7 +12,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from aiperf_core.errors import KernelError, SkipError
-from aiperf_core.kernels import CudaSource, sources_in
+from aiperf_core.kernels import CudaSource, instances_in, sources_in
 
 _KERNEL = re.compile(r"^\.text\.(?P<name>\w+):")
 _INSTRUCTION = re.compile(r"^\s*(?:/\*[0-9a-f]+\*/)?\s*(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][A-Z0-9]*)(?P<rest>[.\w]*)")
@@ -76,12 +76,12 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "bulk_rows": ("UBLKCP",),
     },
     "histogram": {
-        "shared_by_all1": ("REDG",),
-        "by_block1": ("ATOMS", "LDG.8"),
-        "by_matches1": ("MATCH", "ATOMS"),
-        "by_pieces1": ("LDG.128", "ATOMS"),
-        "by_runs1": ("LDG.128", "ATOMS"),
-        "by_lane1": ("LDG.128", "ATOMS"),
+        "shared_by_all<unsigned char>": ("REDG",),
+        "by_block<unsigned char>": ("ATOMS", "LDG.8"),
+        "by_matches<unsigned char>": ("MATCH", "ATOMS"),
+        "by_pieces<unsigned char, OF_WARPS, false>": ("LDG.128", "ATOMS"),
+        "by_pieces<unsigned char, OF_WARPS, true>": ("LDG.128", "ATOMS"),
+        "by_pieces<unsigned char, OF_LANES, false>": ("LDG.128", "ATOMS"),
         "by_thread1": ("LDG.128", "LDS.8", "STS.8"),
     },
     "smem_matmul": {
@@ -125,10 +125,10 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
     "cache_hints": {"plain": ("LDG.128",), "stream_first": ("LDG.128",), "both": ("LDG.128",)},
     "lowbit_unpack": {
         "byte4": ("LDG.8",),
-        "wide4": ("LDG.32", "STG.128"),
-        "unrolled4": ("LDG.32", "STG.128"),
-        "by_bits4": ("LDG.32", "STG.128", "PRMT", "LOP3"),
-        "by_bits8": ("LDG.64", "STG.128", "PRMT", "LOP3"),
+        "eights<ByArithmetic4, 1>": ("LDG.32", "STG.128"),
+        "eights<ByArithmetic4, 4>": ("LDG.32", "STG.128"),
+        "eights<ByBits4, 4>": ("LDG.32", "STG.128", "PRMT", "LOP3"),
+        "eights<ByBits8, 4>": ("LDG.64", "STG.128", "PRMT", "LOP3"),
     },
     "lowbit_gemv": {"product": ("LDG.128",), "fused": ("LDG.32", "PRMT", "LOP3"), "four_rows": ("LDG.32", "PRMT")},
 }
@@ -157,7 +157,10 @@ def kernels_of(target: str, module: str, arch: str) -> list[KernelCode]:
     for source in sources_in(module):
         if not isinstance(source, CudaSource):
             continue
-        for kernel, counts in read(disassemble(source.compile(arch))).items():
+        compiled = source.compile_instances(arch, instances_in(module, source))
+        names = {symbol: instance for instance, symbol in compiled.symbols.items()}
+        for symbol, counts in read(disassemble(compiled.code)).items():
+            kernel = names.get(symbol, symbol)
             promised = promises.get(kernel, ())
             missing = tuple(one for one in promised if not counts.get(one))
             found.append(KernelCode(target, kernel, arch, dict(sorted(counts.items())), promised, missing))

@@ -27,10 +27,11 @@ from aiperf_core.launches import blocks, launch, loop
 
 bench = Benchmark(goal="speed", clock="device")
 cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
-device_code = cuda_source("gemv_mapping.cu")
+device_code = cuda_source("gemv_mapping.cu", instances=("part_of_row<float>", "part_of_row<Half>"))
 host_code = host_source("gemv_mapping.c", options=("-ffp-contract=fast",))
 
 DTYPES = {4: torch.float32, 2: torch.bfloat16}
+WORDS = {4: "float", 2: "Half"}  # of the kernels
 THREADS, PART = 256, 16384
 WARPS = THREADS // 32
 
@@ -75,17 +76,24 @@ def product(x, rows):
     return x.new_empty(rows)
 
 
-rows_of_warps = launch(device_code, kernel="{name}{word_bytes}", out=product, grid=blocks(rows=WARPS), block=THREADS)
+rows_of_warps = launch(
+    device_code,
+    kernel="{name}<{word}>",
+    out=product,
+    make={"word": lambda word_bytes: WORDS[word_bytes]},
+    grid=blocks(rows=WARPS),
+    block=THREADS,
+)
 loops = loop(host_code, kernel="{name}{word_bytes}", out=product)
 
 cuda.baseline(rows_of_warps("thread_per_row", grid=blocks(rows=THREADS)), kind="naive")
 cuda.variant(
-    rows_of_warps("warp_per_row"),
+    rows_of_warps("warp_per_row", kernel="warp_per_row<{word}, false>"),
     adds="warp a row",
     why="the lanes of a load read 32 neighbours: four sectors that are used whole, in place of 32",
 )
 cuda.variant(
-    rows_of_warps("warp_per_row_wide"),
+    rows_of_warps("warp_per_row_wide", kernel="warp_per_row<{word}, true>"),
     builds_on="warp_per_row",
     adds="wide loads",
     why="16 bytes a load: a quarter of the instructions, and four times the bytes under way",
@@ -112,7 +120,10 @@ class SplitRows:
     def prepare(self, x, rows, columns, word_bytes):
         self.parts, self.out = -(-columns // PART), product(x, rows)
         self.sums = x.new_empty(rows, self.parts)
-        self.part, self.finished = device_code.kernel(f"part_of_row{word_bytes:.0f}"), device_code.kernel("finished")
+        self.part, self.finished = (
+            device_code.kernel(f"part_of_row<{WORDS[word_bytes]}>"),
+            device_code.kernel("finished"),
+        )
 
     def run(self, a, x, rows, columns):
         self.part(a, x, self.sums, columns, grid=(rows, self.parts), block=THREADS)

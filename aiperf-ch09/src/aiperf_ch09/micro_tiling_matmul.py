@@ -77,25 +77,25 @@ cuda.baseline(
     kind="reasonable",
 )
 cuda.variant(
-    tiles("register_tile"),
+    tiles("register_tile", kernel="product<false, false, false>"),
     adds="register tile",
     why="what is read of A serves eight elements of C, and so does what is read of B: a quarter of a read for a "
     "multiply-add, not two",
 )
 cuda.variant(
-    tiles("wide_reads"),
+    tiles("wide_reads", kernel="product<true, false, false>"),
     builds_on="register_tile",
     adds="wide shared reads",
     why="a thread's rows and columns lie in fours, so that 4 reads of 16 bytes do what 16 did",
 )
 cuda.variant(
-    tiles("double_buffered"),
+    tiles("double_buffered", kernel="product<true, true, false>"),
     builds_on="wide_reads",
     adds="asynchronous double buffer",
     why="the next tile is on its way to the other half of shared memory while this one is multiplied",
 )
 cuda.variant(
-    tiles("warp_tiles"),
+    tiles("warp_tiles", kernel="product<true, true, true>"),
     builds_on="double_buffered",
     adds="warp tiles",
     why="for half of its tile a warp of 4 x 8 threads reads 12 different pieces of 16 bytes, one of 2 x 16 reads 18",

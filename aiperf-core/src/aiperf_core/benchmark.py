@@ -506,6 +506,13 @@ class Benchmark:
         assert self._workload is not None
         return evolve(self._workload, static=self._static)
 
+    @property
+    def tried_sizes(self) -> list[Params]:
+        """The sizes of the presets, and the awkward ones."""
+        presets = self._workload.presets if self._workload else {}
+        awkward = ({**presets.get("smoke", {}), **sizes} for sizes in self.awkward_sizes or ())
+        return [*presets.values(), *awkward]
+
     def tolerance_at(self, params: Params) -> Tolerance:
         """The tolerance of outputs at these sizes."""
         assert self._tolerance is not None

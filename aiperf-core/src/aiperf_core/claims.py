@@ -38,5 +38,9 @@ class SassClaim:
             )
 
     def is_about(self, symbol: str) -> bool:
-        """Tell whether a symbol of machine code is this kernel. C++ symbols hold the name behind its length."""
-        return symbol == self.kernel or f"{len(self.kernel)}{self.kernel}" in symbol
+        """Tell whether a name or a symbol is this kernel's. C++ symbols hold the name behind its length.
+
+        `by_warp<float>` is a `by_warp`.
+        """
+        named = self.kernel in (symbol, symbol.partition("<")[0])
+        return named or ("<" not in symbol and f"{len(self.kernel)}{self.kernel}" in symbol)

@@ -22,7 +22,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from aiperf_core.benchmark import Params, bind, call_with
-from aiperf_core.errors import CompileError, KernelError, SkipError
+from aiperf_core.errors import BenchmarkError, CompileError, KernelError, SkipError
 from aiperf_core.kernels import CudaSource, HostSource, TritonSource
 
 # A value, or a function that takes inputs, sizes and made values by name.
@@ -55,7 +55,8 @@ class Ready:
         the function's result is the output.
     make: further values by name, each made in `prepare`, in order: a function of inputs, sizes and values before it.
     zero: the names of made tensors that are set to zero before every call.
-    kernel: the kernel's name, in which `{name}` is the implementation's, and sizes may stand: `"{name}{word_bytes}"`.
+    kernel: the kernel's name, in which `{name}` is the implementation's, and sizes and made values may stand:
+        `"{name}{word_bytes}"`, or `"{name}<{word}, true>"` for an instance of a template in CUDA C++.
     args: the names of the arguments, in order; None takes the names of the kernel's parameters.
     returns: the name of what the implementation returns, or a function of made values.
     grid, block, shared_bytes, cluster: of a launch; numbers, tuples, or functions of inputs, sizes and made values.
@@ -89,6 +90,11 @@ class Ready:
         return type("".join(part.capitalize() for part in name.split("_")), (ReadyImplementation,), facts)
 
 
+def _fields(pattern: str) -> list[str]:
+    """The names in the braces of a pattern."""
+    return [name for _, name, _, _ in Formatter().parse(pattern) if name]
+
+
 def launch(source: CudaSource | TritonSource, **common: Any) -> Ready:
     """Launches of the kernels of a CUDA or Triton file; see `Ready` for the arguments, of which `grid` is required.
 
@@ -113,6 +119,17 @@ class ReadyImplementation:
     ready: Ready
     declared_name = ""
     declared_at = "?"
+
+    @classmethod
+    def kernel_at(cls, sizes: Params) -> str:
+        """The name of the kernel at these sizes; empty where it depends on more than sizes."""
+        try:
+            pattern = str(call_with(cls.ready.kernel, sizes) if callable(cls.ready.kernel) else cls.ready.kernel)
+            made = {name: cls.ready.make[name] for name in _fields(pattern) if name in cls.ready.make}
+            known = {name: call_with(make, sizes) if callable(make) else make for name, make in made.items()}
+            return pattern.format(**{**sizes, **known, "name": cls.declared_name})
+        except (BenchmarkError, KeyError):
+            return ""
 
     def prepare(self, **available: Any) -> None:
         """Make what a call needs, and find the kernel; `run` gets a signature with the inputs that it passes on."""
@@ -159,10 +176,10 @@ class ReadyImplementation:
     def _kernel(self, known: Params) -> str:
         """The name of the kernel. Raises `SkipError` where the file has none for these sizes."""
         pattern = str(self._rule(self.ready.kernel, known))
-        sizes = {name: known.get(name) for _, name, _, _ in Formatter().parse(pattern) if name and name != "name"}
+        sizes = {name: known.get(name) for name in _fields(pattern) if name != "name"}
         kernel = pattern.format(name=self.declared_name, **sizes)
         source = self.ready.source
-        if sizes and not isinstance(source, TritonSource) and kernel not in source.names():
+        if sizes and "<" not in kernel and not isinstance(source, TritonSource) and kernel not in source.names():
             said = ", ".join(f"{name}={value}" for name, value in sizes.items())
             raise SkipError(f"is not written for {said}: {source.path.name} has no {kernel!r}")
         return kernel

@@ -59,6 +59,48 @@ def test_sources_are_found_once(bench: Path) -> None:
     assert [source.kind for source in sources_in("acme_kernels.bench")] == ["cuda", "host", "triton"]
 
 
+TEMPLATES = """
+template <int N> __global__ void rows(float* a) { a[N] = 1; }
+template <typename T> __global__ void rest(T* a) { a[0] = 1; }
+"""
+LAUNCHES = """
+from aiperf_core import Benchmark, Cost, exact
+from aiperf_core.kernels import cuda_source
+from aiperf_core.launches import launch
+
+bench = Benchmark(goal="speed")
+device = cuda_source("lesson.cu", instances=("rest<float>",))
+kernel = launch(device, kernel="{name}<{words}>", make={"words": lambda n: n // 2, "later": lambda a: a}, grid=1)
+
+@bench.workload(smoke={"n": 3}, cuda={"n": 64})
+def inputs(n): ...
+
+bench.awkward(n=(2, 3))
+bench.sass("rows", has="STG")
+bench.variant(device="cuda", why="less")(kernel("rows"))
+bench.variant(device="cuda", why="less")(kernel("unknown", kernel="{name}<{later}>"))
+"""
+
+
+def test_instances_of_templates_are_compiled_at_all_sizes(bench: Path) -> None:
+    (bench / "lesson.cu").write_text(TEMPLATES)
+    (bench / "bench.py").write_text(LAUNCHES)
+    (outcome,) = compile_all(MODULES, ["sm_80"])
+    assert (outcome.status, outcome.reason) == ("ok", "")
+    assert sorted(outcome.resources) == ["rest<float>", "rows<1>", "rows<32>"]
+    assert outcome.claims == ["rows"]
+
+
+def test_an_instance_that_does_not_compile_fails(bench: Path) -> None:
+    (bench / "lesson.cu").write_text(TEMPLATES)
+    (bench / "bench.py").write_text(LAUNCHES.replace("rest<float>", "rest<flaot>"))
+    (outcome,) = compile_all(MODULES, ["sm_80"])
+    assert (outcome.status, outcome.reason) == (
+        "failed",
+        "kernel 'rest<flaot>' in lesson.cu cannot be made for sm_80: identifier \"flaot\" is undefined",
+    )
+
+
 def test_everything_is_compiled_for_what_it_is_for(bench: Path) -> None:
     outcomes = list(compile_all(MODULES))
     assert rows(outcomes) == [

@@ -26,9 +26,9 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The architectures that NVRTC was really asked for."""
     asked: list[str] = []
 
-    def counted(path: Path, text: str, arch: str, options: tuple[str, ...] = ()) -> tuple[bytes, bytes]:
+    def counted(path: Path, text: str, arch: str, *more: tuple[str, ...]) -> nvrtc.Compiled:
         asked.append(arch)
-        return nvrtc.compile_cubin(path, text, arch, options)
+        return nvrtc.compile_cubin(path, text, arch, *more)
 
     monkeypatch.setattr(cuda, "compile_cubin", counted)
     return asked
@@ -145,6 +145,56 @@ def test_options_reach_the_compiler(make_cuda: MakeCuda) -> None:
     make_cuda("#if __cplusplus < 202002L\n#error no\n#endif\n" + WIDE, options=("--std=c++20",)).compile("sm_80")
     with pytest.raises(KernelError, match=r":2: error: "):
         make_cuda(text, options=("-DTILE=64",)).compile("sm_80")
+
+
+TEMPLATE = """
+enum Order { UP, DOWN };
+template <typename Key, Order ORDER, bool WIDE = false>
+__global__ void __launch_bounds__(256) counted(const Key* __restrict__ keys, int* out, long long n) {
+    if (n) out[0] = keys[ORDER == UP ? 0 : n - 1];
+}
+extern "C" __global__ void plain(int* out) { out[0] = 1; }
+"""
+INSTANCE = "counted<unsigned char, DOWN>"
+
+
+def test_an_instance_of_a_template_is_compiled_under_its_name(make_cuda: MakeCuda, compilations: list[str]) -> None:
+    source = make_cuda(TEMPLATE)
+    kernel = source.kernel(INSTANCE)
+    assert str(kernel.signature) == "(const unsigned char* keys, int* out, long long n)"
+    assert source.kernel(INSTANCE) is kernel
+    assert source.names() == ("plain",)
+    compiled = source.compile_instances("sm_80", (INSTANCE, "counted<short, UP, true>"))
+    symbols = compiled.symbols
+    assert list(symbols) == [INSTANCE, "counted<short, UP, true>"]
+    assert all(symbol.startswith("_Z7counted") and symbol.encode() in compiled.code for symbol in symbols.values())
+    # The cache keeps what each set of instances is compiled to.
+    assert source.compile_instances("sm_80", (INSTANCE, "counted<short, UP, true>")).symbols == symbols
+    assert source.compile_instances("sm_80", (INSTANCE,)).symbols == {INSTANCE: symbols[INSTANCE]}
+    assert symbols[INSTANCE].encode() not in source.compile("sm_80")
+    assert len(compilations) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("counted", "kernel 'counted' in lesson.cu is a template of <Key, ORDER, WIDE>; it was asked for as 'counted'"),
+        ("plain<int>", "kernel 'plain' in lesson.cu is no template; it was asked for as 'plain<int>'"),
+        ("count<int>", "no kernel 'count<int>' in lesson.cu; it defines: 'counted', 'plain'"),
+    ],
+)
+def test_a_name_that_is_no_instance_is_refused(make_cuda: MakeCuda, name: str, message: str) -> None:
+    with pytest.raises(KernelError) as caught:
+        make_cuda(TEMPLATE).kernel(name)
+    assert str(caught.value) == message
+
+
+def test_an_instance_that_does_not_compile_is_a_sentence(make_cuda: MakeCuda) -> None:
+    with pytest.raises(KernelError) as caught:
+        make_cuda(TEMPLATE).compile_instances("sm_80", ("counted<unsigned chr, UP>",))
+    assert str(caught.value) == (
+        "kernel 'counted<unsigned chr, UP>' in lesson.cu cannot be made for sm_80: expected a \">\""
+    )
 
 
 def test_an_unknown_option_is_refused(make_cuda: MakeCuda) -> None:

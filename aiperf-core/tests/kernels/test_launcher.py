@@ -12,6 +12,7 @@ import torch
 
 from aiperf_core.errors import KernelError, SkipError
 from aiperf_core.kernels import CudaSource, cuda, grid_that_fills, launcher
+from aiperf_core.kernels.nvrtc import Compiled
 
 MakeCuda = Callable[..., CudaSource]
 
@@ -153,8 +154,13 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     fake = FakeDriver()
     monkeypatch.setattr(launcher, "cuda_driver", lambda: fake)
     monkeypatch.setattr(cuda, "cuda_driver", lambda: fake)
-    monkeypatch.setattr(CudaSource, "cubin_for", lambda self, device: b"cubin")
+    monkeypatch.setattr(CudaSource, "_compiled_for", lambda self, device, instance: made(instance))
     return fake
+
+
+def made(*instances: str) -> Compiled:
+    """Machine code that has symbols for instances of templates."""
+    return Compiled(b"cubin", b"", {instance: f"_Z{instance.partition('<')[0]}" for instance in instances if instance})
 
 
 @pytest.fixture(autouse=True)
@@ -196,6 +202,20 @@ def test_it_is_loaded_once_a_device(make_cuda: MakeCuda, driver: FakeDriver, gpu
     assert [launch[-1] for launch in driver.launches] == [7001, 7002, 7001, 7002]
     assert gpus.visited.count(1) == 3, "once to load, twice to launch"
     assert gpus.current == 0
+
+
+def test_an_instance_of_a_template_is_found_by_its_symbol(make_cuda: MakeCuda, driver: FakeDriver) -> None:
+    driver.sizes["_Zrows"] = [8, 4]
+    a = on_gpu(torch.zeros(3))
+    source = make_cuda("template <typename T> __global__ void rows(T* a, int n) {}")
+    source.launch("rows<float>", a, 3, grid=1, block=1)
+    with pytest.raises(
+        KernelError, match=r"^kernel 'rows<float>' in lesson.cu takes 2 arguments \(float\* a, int n\); got 1$"
+    ):
+        source.launch("rows<float>", a, grid=1, block=1)
+    with pytest.raises(KernelError, match="a CUDA tensor of int32"):
+        source.launch("rows<int>", a, 3, grid=1, block=1)
+    assert driver.loaded == 1
 
 
 def test_null_pointers_do_not_choose_the_device(make_cuda: MakeCuda, driver: FakeDriver) -> None:
@@ -318,11 +338,11 @@ def test_frames_are_reused_and_hold_the_newest_values(make_cuda: MakeCuda, drive
 def test_the_architecture_is_that_of_the_device(make_cuda: MakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def compile_(_: CudaSource, arch: str) -> bytes:
+    def compile_(_: CudaSource, arch: str, instances: list[str]) -> Compiled:
         asked.append(arch)
-        return b"cubin"
+        return made(*instances)
 
-    monkeypatch.setattr(CudaSource, "compile", compile_)
+    monkeypatch.setattr(CudaSource, "compile_instances", compile_)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA A100")
     for capability in ((8, 0), (9, 0), (12, 0), (9, 0)):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, found=capability: found)

@@ -99,8 +99,21 @@ def test_kernels_are_found_among_everything_else() -> None:
         "nested": "(Array<int, 3> sizes, Pair<Array<int, 2>, int> pair, float (*pointers)[2][3])",
         "last": "(int n)",
     }
-    assert [name for name, signature in found.items() if not signature.extern_c] == ["mangled"]
+    assert [name for name, signature in found.items() if not signature.extern_c] == ["templated", "mangled"]
     assert [parameter.kind for parameter in found["nested"].parameters] == ["struct", "struct", "pointer"]
+
+
+def test_an_instance_of_a_template_has_the_types_of_its_arguments() -> None:
+    text = "template <typename T, class U = int, int N = (2 > 1)>\n__global__ void f(const T* a, U count, T (*b)[N]) {}"
+    template = kernels_in(text)["f"]
+    assert template.template == ("T", "U", "N")
+    assert str(template) == "(const T* a, U count, T (*b)[N])"
+    instance = template.instance("f<unsigned char, long long, 4>")
+    assert [(one.name, one.kind, one.base) for one in instance.parameters[:2]] == [
+        ("a", "pointer", "unsigned char"),
+        ("count", "integer", "long long"),
+    ]
+    assert (instance.name, instance.template) == ("f<unsigned char, long long, 4>", ())
 
 
 C = r"""

@@ -8,15 +8,9 @@
 
 // Every key is an atomic addition in L2: all threads of the chip meet at the counters.
 template <typename Key>
-__device__ void shared_by_all(const Key* __restrict__ keys, int* out, long long n) {
+__global__ void FILLING shared_by_all(const Key* __restrict__ keys, int* out, long long n) {
   const long long step = gridDim.x * (long long)blockDim.x;
   for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += step) atomicAdd(out + keys[i], 1);
-}
-extern "C" __global__ void FILLING shared_by_all1(const void* keys, int* out, long long n) {
-  shared_by_all(static_cast<const unsigned char*>(keys), out, n);
-}
-extern "C" __global__ void FILLING shared_by_all2(const void* keys, int* out, long long n) {
-  shared_by_all(static_cast<const unsigned short*>(keys), out, n);
 }
 
 extern __shared__ __align__(16) int own[];  // `copies` sets of counters
@@ -48,24 +42,18 @@ __device__ void merge(int* out, int bins, int copies) {
 
 // A set of counters in shared memory for the block.
 template <typename Key>
-__device__ void by_block(const Key* __restrict__ keys, int* out, long long n, int bins) {
+__global__ void FILLING by_block(const Key* __restrict__ keys, int* out, long long n, int bins) {
   clear(bins, 1);
   const long long step = gridDim.x * (long long)blockDim.x;
 #pragma unroll 4
   for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += step) atomicAdd(own + keys[i], 1);
   merge<OF_WARPS>(out, bins, 1);
 }
-extern "C" __global__ void FILLING by_block1(const void* keys, int* out, long long n, int bins) {
-  by_block(static_cast<const unsigned char*>(keys), out, n, bins);
-}
-extern "C" __global__ void FILLING by_block2(const void* keys, int* out, long long n, int bins) {
-  by_block(static_cast<const unsigned short*>(keys), out, n, bins);
-}
 
 // Lanes with the same key find each other (match.any), and the first of them adds for all. It costs a few
 // instructions a key, and saves waiting where many are equal.
 template <typename Key>
-__device__ void by_matches(const Key* __restrict__ keys, int* out, long long n, int bins) {
+__global__ void FILLING by_matches(const Key* __restrict__ keys, int* out, long long n, int bins) {
   clear(bins, 1);
   const int lane = threadIdx.x % WARP;
   const long long step = gridDim.x * (long long)blockDim.x, i0 = blockIdx.x * (long long)blockDim.x + threadIdx.x;
@@ -80,16 +68,10 @@ __device__ void by_matches(const Key* __restrict__ keys, int* out, long long n, 
   }
   merge<OF_WARPS>(out, bins, 1);
 }
-extern "C" __global__ void FILLING by_matches1(const void* keys, int* out, long long n, int bins) {
-  by_matches(static_cast<const unsigned char*>(keys), out, n, bins);
-}
-extern "C" __global__ void FILLING by_matches2(const void* keys, int* out, long long n, int bins) {
-  by_matches(static_cast<const unsigned short*>(keys), out, n, bins);
-}
 
 // 16 bytes of keys in one load. RUNS: a thread adds up equal keys in a register for as long as they follow each other.
 template <typename Key, Copies OF, bool RUNS>
-__device__ void by_pieces(const Key* __restrict__ keys, int* out, long long n, int bins, int copies) {
+__global__ void FILLING by_pieces(const Key* keys, int* out, long long n, int bins, int copies) {
   constexpr int V = 16 / sizeof(Key);
   union Piece {
     uint4 all;
@@ -120,30 +102,6 @@ __device__ void by_pieces(const Key* __restrict__ keys, int* out, long long n, i
   if (times) atomicAdd(mine + held * stride, times);
   for (long long i = n / V * V + i0; i < n; i += step) atomicAdd(mine + keys[i] * stride, 1);
   merge<OF>(out, bins, copies);
-}
-extern "C" __global__ void FILLING by_pieces1(const void* keys, int* out, long long n, int bins, int copies) {
-  by_pieces<unsigned char, OF_WARPS, false>(static_cast<const unsigned char*>(keys), out, n, bins, copies);
-}
-extern "C" __global__ void FILLING by_pieces2(const void* keys, int* out, long long n, int bins, int copies) {
-  by_pieces<unsigned short, OF_WARPS, false>(static_cast<const unsigned short*>(keys), out, n, bins, copies);
-}
-extern "C" __global__ void FILLING by_runs1(const void* keys, int* out, long long n, int bins, int copies) {
-  by_pieces<unsigned char, OF_WARPS, true>(static_cast<const unsigned char*>(keys), out, n, bins, copies);
-}
-extern "C" __global__ void FILLING by_runs2(const void* keys, int* out, long long n, int bins, int copies) {
-  by_pieces<unsigned short, OF_WARPS, true>(static_cast<const unsigned short*>(keys), out, n, bins, copies);
-}
-extern "C" __global__ void FILLING by_warp1(const void* keys, int* out, long long n, int bins, int copies) {
-  by_pieces<unsigned char, OF_WARPS, false>(static_cast<const unsigned char*>(keys), out, n, bins, copies);
-}
-extern "C" __global__ void FILLING by_warp2(const void* keys, int* out, long long n, int bins, int copies) {
-  by_pieces<unsigned short, OF_WARPS, false>(static_cast<const unsigned short*>(keys), out, n, bins, copies);
-}
-extern "C" __global__ void FILLING by_lane1(const void* keys, int* out, long long n, int bins, int copies) {
-  by_pieces<unsigned char, OF_LANES, false>(static_cast<const unsigned char*>(keys), out, n, bins, copies);
-}
-extern "C" __global__ void FILLING by_lane2(const void* keys, int* out, long long n, int bins, int copies) {
-  by_pieces<unsigned short, OF_LANES, false>(static_cast<const unsigned short*>(keys), out, n, bins, copies);
 }
 
 // Each thread counts in 256 bytes of its own, without atomics. A word has counters of four bins; the words of thread

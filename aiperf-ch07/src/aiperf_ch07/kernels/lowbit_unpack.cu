@@ -108,7 +108,7 @@ struct ByBits8 : ByArithmetic8 {
 // the store that has 16 bytes, and the load that has 4 (8). Were the loads 16 bytes wide, the stores of neighbouring
 // lanes would lie 64 bytes apart. The last n % 8 weights are made by the first threads of the first block.
 template <typename Convert, int ACCESSES>
-__device__ void eights(const unsigned char* packed, const __nv_bfloat16* __restrict__ scales,
+__global__ void eights(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
                        __nv_bfloat16* __restrict__ out, long long n) {
   typedef typename Convert::Word Word;
   const long long count = n / 8, first = ACCESSES * (blockIdx.x * (long long)blockDim.x) + threadIdx.x;
@@ -123,28 +123,4 @@ __device__ void eights(const unsigned char* packed, const __nv_bfloat16* __restr
   }
   const long long last = count * 8 + threadIdx.x;
   if (blockIdx.x == 0 && last < n) out[last] = scaled(Convert::value(packed, last), scales[last / GROUP]);
-}
-extern "C" __global__ void wide4(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
-                                 __nv_bfloat16* __restrict__ out, long long n) {
-  eights<ByArithmetic4, 1>(packed, scales, out, n);
-}
-extern "C" __global__ void wide8(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
-                                 __nv_bfloat16* __restrict__ out, long long n) {
-  eights<ByArithmetic8, 1>(packed, scales, out, n);
-}
-extern "C" __global__ void unrolled4(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
-                                     __nv_bfloat16* __restrict__ out, long long n) {
-  eights<ByArithmetic4, 4>(packed, scales, out, n);
-}
-extern "C" __global__ void unrolled8(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
-                                     __nv_bfloat16* __restrict__ out, long long n) {
-  eights<ByArithmetic8, 4>(packed, scales, out, n);
-}
-extern "C" __global__ void by_bits4(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
-                                    __nv_bfloat16* __restrict__ out, long long n) {
-  eights<ByBits4, 4>(packed, scales, out, n);
-}
-extern "C" __global__ void by_bits8(const unsigned char* __restrict__ packed, const __nv_bfloat16* __restrict__ scales,
-                                    __nv_bfloat16* __restrict__ out, long long n) {
-  eights<ByBits8, 4>(packed, scales, out, n);
 }

@@ -13,7 +13,7 @@ __device__ __forceinline__ float widen(Half word) { return __uint_as_float((unsi
 
 // 32 lanes in 32 rows: one load of a warp opens 32 lines, of each of which it uses one word.
 template <typename T>
-__device__ __forceinline__ void by_thread(const void* a, const float* x, float* out, int rows, int columns) {
+__global__ void __launch_bounds__(THREADS) thread_per_row(const void* a, const float* x, float* out, int rows, int columns) {
   const long long row = blockIdx.x * (long long)THREADS + threadIdx.x;
   if (row >= rows) return;
   const T* from = static_cast<const T*>(a) + row * columns;
@@ -87,7 +87,7 @@ __device__ __forceinline__ float block_sum(float total) {
 }
 
 template <typename T, bool WIDE>
-__device__ __forceinline__ void by_warp(const void* a, const float* x, float* out, int rows, int columns) {
+__global__ void __launch_bounds__(THREADS) warp_per_row(const void* a, const float* x, float* out, int rows, int columns) {
   const long long row = blockIdx.x * (long long)WARPS + threadIdx.x / WARP;
   if (row >= rows) return;
   const T* from = static_cast<const T*>(a) + row * columns;
@@ -100,7 +100,7 @@ __device__ __forceinline__ void by_warp(const void* a, const float* x, float* ou
 
 // A warp has four rows, for which it loads x once. The last rows, fewer than four, are taken one by one.
 template <typename T>
-__device__ __forceinline__ void by_four(const void* a, const float* x, float* out, int rows, int columns) {
+__global__ void __launch_bounds__(THREADS) four_rows(const void* a, const float* x, float* out, int rows, int columns) {
   const long long row = (blockIdx.x * (long long)WARPS + threadIdx.x / WARP) * ROWS;
   const int lane = threadIdx.x % WARP;
   const T* from = static_cast<const T*>(a) + row * columns;
@@ -123,7 +123,7 @@ __device__ __forceinline__ void by_four(const void* a, const float* x, float* ou
 }
 
 template <typename T>
-__device__ __forceinline__ void by_block(const void* a, const float* x, float* out, int columns) {
+__global__ void __launch_bounds__(THREADS) block_per_row(const void* a, const float* x, float* out, int columns) {
   float total[1] = {0};
   own_sums_wide(total, static_cast<const T*>(a) + blockIdx.x * (long long)columns, columns, x, columns, threadIdx.x,
                 THREADS);
@@ -133,7 +133,7 @@ __device__ __forceinline__ void by_block(const void* a, const float* x, float* o
 
 // Block (r, p) has part p of row r. `finished` adds up the parts.
 template <typename T>
-__device__ __forceinline__ void by_part(const void* a, const float* x, float* sums, int columns) {
+__global__ void __launch_bounds__(THREADS) part_of_row(const void* a, const float* x, float* sums, int columns) {
   const int first = blockIdx.y * PART, count = min(PART, columns - first);
   float total[1] = {0};
   own_sums_wide(total, static_cast<const T*>(a) + blockIdx.x * (long long)columns + first, columns, x + first, count,
@@ -142,57 +142,11 @@ __device__ __forceinline__ void by_part(const void* a, const float* x, float* su
   if (threadIdx.x == 0) sums[blockIdx.x * gridDim.y + blockIdx.y] = total[0];
 }
 
-extern "C" {
-__global__ void __launch_bounds__(THREADS)
-    thread_per_row4(const void* a, const float* x, float* out, int rows, int columns) {
-  by_thread<float>(a, x, out, rows, columns);
-}
-__global__ void __launch_bounds__(THREADS)
-    thread_per_row2(const void* a, const float* x, float* out, int rows, int columns) {
-  by_thread<Half>(a, x, out, rows, columns);
-}
-__global__ void __launch_bounds__(THREADS)
-    warp_per_row4(const void* a, const float* x, float* out, int rows, int columns) {
-  by_warp<float, false>(a, x, out, rows, columns);
-}
-__global__ void __launch_bounds__(THREADS)
-    warp_per_row2(const void* a, const float* x, float* out, int rows, int columns) {
-  by_warp<Half, false>(a, x, out, rows, columns);
-}
-__global__ void __launch_bounds__(THREADS)
-    warp_per_row_wide4(const void* a, const float* x, float* out, int rows, int columns) {
-  by_warp<float, true>(a, x, out, rows, columns);
-}
-__global__ void __launch_bounds__(THREADS)
-    warp_per_row_wide2(const void* a, const float* x, float* out, int rows, int columns) {
-  by_warp<Half, true>(a, x, out, rows, columns);
-}
-__global__ void __launch_bounds__(THREADS)
-    four_rows4(const void* a, const float* x, float* out, int rows, int columns) {
-  by_four<float>(a, x, out, rows, columns);
-}
-__global__ void __launch_bounds__(THREADS)
-    four_rows2(const void* a, const float* x, float* out, int rows, int columns) {
-  by_four<Half>(a, x, out, rows, columns);
-}
-__global__ void __launch_bounds__(THREADS) block_per_row4(const void* a, const float* x, float* out, int columns) {
-  by_block<float>(a, x, out, columns);
-}
-__global__ void __launch_bounds__(THREADS) block_per_row2(const void* a, const float* x, float* out, int columns) {
-  by_block<Half>(a, x, out, columns);
-}
-__global__ void __launch_bounds__(THREADS) part_of_row4(const void* a, const float* x, float* sums, int columns) {
-  by_part<float>(a, x, sums, columns);
-}
-__global__ void __launch_bounds__(THREADS) part_of_row2(const void* a, const float* x, float* sums, int columns) {
-  by_part<Half>(a, x, sums, columns);
-}
-__global__ void __launch_bounds__(THREADS) finished(const float* sums, float* out, int rows, int parts) {
+extern "C" __global__ void __launch_bounds__(THREADS) finished(const float* sums, float* out, int rows, int parts) {
   const int row = blockIdx.x * WARPS + threadIdx.x / WARP;
   if (row >= rows) return;
   float total = 0;
   for (int p = threadIdx.x % WARP; p < parts; p += WARP) total += sums[(long long)row * parts + p];
   total = warp_sum(total);
   if (threadIdx.x % WARP == 0) out[row] = tanhf(total);
-}
 }

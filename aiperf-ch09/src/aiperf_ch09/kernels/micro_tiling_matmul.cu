@@ -127,10 +127,11 @@ __device__ __forceinline__ void multiply(const Tiles& tiles, float (&sums)[8][8]
 }
 
 // RECTANGLES: the 8 warps lie 4 x 2, the lanes of each 4 x 8. Else a warp is two rows of 16 threads. Either way (x, y)
-// takes each of 16 x 16 values once.
+// takes each of 16 x 16 values once. Two blocks a multiprocessor: at most 128 registers a thread.
 template <bool FOURS, bool ASYNC, bool RECTANGLES>
-__device__ __forceinline__ void product(const float* __restrict__ a, const float* __restrict__ b,
-                                        float* __restrict__ out, int rows, int columns, int depth) {
+__global__ void __launch_bounds__(THREADS, 2)
+    product(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out, int rows, int columns,
+            int depth) {
   __shared__ __align__(16) Tiles tiles[ASYNC ? 2 : 1];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int x = RECTANGLES ? warp % 2 * 8 + lane % 8 : threadIdx.x % 16;
@@ -174,26 +175,4 @@ __device__ __forceinline__ void product(const float* __restrict__ a, const float
         if (column0 + place<FOURS>(x, j + v) < columns) to[column0 + place<FOURS>(x, j + v)] = sums[i][j + v];
     }
   }
-}
-
-// Two blocks a multiprocessor: at most 128 registers a thread.
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
-    register_tile(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out, int rows, int columns,
-                  int depth) {
-  product<false, false, false>(a, b, out, rows, columns, depth);
-}
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
-    wide_reads(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out, int rows, int columns,
-               int depth) {
-  product<true, false, false>(a, b, out, rows, columns, depth);
-}
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
-    double_buffered(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out, int rows, int columns,
-                    int depth) {
-  product<true, true, false>(a, b, out, rows, columns, depth);
-}
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
-    warp_tiles(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out, int rows, int columns,
-               int depth) {
-  product<true, true, true>(a, b, out, rows, columns, depth);
 }

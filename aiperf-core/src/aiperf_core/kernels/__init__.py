@@ -23,6 +23,9 @@ its arguments and launches.
             self.wide(a, self.out, a.numel(), grid=-(-a.numel() // 1024), block=256)
             return self.out
 
+A `__global__` template is launched by the name of an instance, `device.kernel("by_warp<float, true>")`, which the
+compiler makes when it is asked for.
+
 Triton kernels need a module of their own, because `@triton.jit` needs triton at import and a benchmark must not:
 `blocks.kernel("scale")` imports that module, and `[grid](...)` launches the kernel as usual. The `triton_ahead` lines
 give the types and constants for `aiperf kernels` to compile each kernel without a GPU.
@@ -36,7 +39,7 @@ A missing GPU, architecture, compiler or package raises `SkipError`; a mistake i
 `~/.cache/aiperf`, under a key of all its inputs.
 """
 
-from aiperf_core.kernels.check import sources_in
+from aiperf_core.kernels.check import instances_in, sources_in
 from aiperf_core.kernels.cuda import CudaKernel, CudaSource, cuda_source, grid_that_fills
 from aiperf_core.kernels.host import HostFunction, HostSource, host_source
 from aiperf_core.kernels.launcher import cuda_driver
@@ -54,6 +57,7 @@ __all__ = [
     "cuda_source",
     "grid_that_fills",
     "host_source",
+    "instances_in",
     "sources_in",
     "tensor_map",
     "triton_ahead",

@@ -1,13 +1,13 @@
 """Compiles all kernels of modules for several architectures, and reports each outcome."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib import import_module
 from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from attrs import evolve, field, frozen
 
@@ -28,10 +28,15 @@ USUAL_ARCHS = ("sm_80", "sm_90a", "sm_100a")
 
 
 @runtime_checkable
-class _HasClaims(Protocol):
+class _Benchmark(Protocol):
     """A benchmark, as far as its kernels are concerned."""
 
     claims: list[SassClaim]
+    implementations: list[Any]
+
+    @property
+    def tried_sizes(self) -> list[dict[str, float]]:
+        """All sizes at which its implementations are run or tested."""
 
 
 @frozen
@@ -109,7 +114,11 @@ def _of_module(module: tuple[str, str], archs: Sequence[str], keep: Path | None)
         reason = str(error) if isinstance(error, AiperfError) else f"{type(error).__name__}: {error}"
         return [Outcome(target, name, "module", "", status="failed", reason=f"could not be imported: {reason}")]
     claims = claims_in(name)
-    outcomes = [outcome for source in sources for outcome in _of_source(target, source, archs, keep, claims)]
+    outcomes = [
+        outcome
+        for source in sources
+        for outcome in _of_source(target, source, archs, keep, claims, instances_in(name, source))
+    ]
     known = {symbol for outcome in outcomes for symbol in outcome.resources}
     for claim in claims:
         if known and not any(map(claim.is_about, known)):
@@ -120,20 +129,34 @@ def _of_module(module: tuple[str, str], archs: Sequence[str], keep: Path | None)
 
 def claims_in(module_name: str) -> list[SassClaim]:
     """The claims about machine code of the benchmark in a module."""
+    return [claim for bench in _benchmarks_in(module_name) for claim in bench.claims]
+
+
+def instances_in(module_name: str, source: Source) -> list[str]:
+    """The instances of a file's templates: those declared, and those that ready implementations launch at any size."""
+    found: dict[str, None] = dict.fromkeys(source.instances if isinstance(source, CudaSource) else ())
+    for bench in _benchmarks_in(module_name):
+        codes = [one.code for one in bench.implementations if hasattr(one.code, "kernel_at")]
+        launched = [code for code in codes if code.ready.source is source]
+        found |= dict.fromkeys(code.kernel_at(sizes) for sizes in bench.tried_sizes for code in launched)
+    return [name for name in found if "<" in name]
+
+
+def _benchmarks_in(module_name: str) -> list[_Benchmark]:
     values = vars(import_module(module_name)).values()
-    return [
-        claim
-        for value in values
-        if isinstance(value, _HasClaims) and not isinstance(value, type)
-        for claim in value.claims
-    ]
+    return [value for value in values if isinstance(value, _Benchmark) and not isinstance(value, type)]
 
 
 def _of_source(
-    target: str, source: Source, archs: Sequence[str], keep: Path | None, claims: Sequence[SassClaim]
+    target: str,
+    source: Source,
+    archs: Sequence[str],
+    keep: Path | None,
+    claims: Sequence[SassClaim],
+    instances: Sequence[str],
 ) -> Iterator[Outcome]:
     if isinstance(source, HostSource):
-        yield _compiled(Outcome(target, source.path.name, source.kind, "native"), source, None, None, ())
+        yield _compiled(Outcome(target, source.path.name, source.kind, "native"), source, None, None, (), ())
         return
     kernels: Sequence[TritonAhead | None] = source.ahead if isinstance(source, TritonSource) else (None,)
     usual = (arch_for(parse_arch(machine), source.archs) for machine in (*source.archs, *USUAL_ARCHS))
@@ -141,20 +164,29 @@ def _of_source(
         for ahead in kernels:
             outcome = Outcome(target, source.path.name, source.kind, arch, ahead.kernel if ahead else "")
             if fits(parse_arch(arch), source.archs):
-                yield _compiled(outcome, source, ahead, keep, claims)
+                yield _compiled(outcome, source, ahead, keep, claims, instances)
             else:
                 yield evolve(outcome, status="skipped", reason=f"needs {' or '.join(source.archs)}")
 
 
 def _compiled(
-    outcome: Outcome, source: Source, ahead: TritonAhead | None, keep: Path | None, claims: Sequence[SassClaim]
+    outcome: Outcome,
+    source: Source,
+    ahead: TritonAhead | None,
+    keep: Path | None,
+    claims: Sequence[SassClaim],
+    instances: Sequence[str],
 ) -> Outcome:
+    names: dict[str, str] = {}  # of instances of templates, by symbol
     try:
         if isinstance(source, HostSource):
             return evolve(outcome, size_bytes=len(source.compile()))
         if isinstance(source, CudaSource):
-            code, log = source.compile_with_log(outcome.arch)
+            compiled = source.compile_instances(outcome.arch, instances)
+            code, log = compiled.code, compiled.log.decode(errors="replace")
+            names = {symbol: instance for instance, symbol in compiled.symbols.items()}
             used = resources_of(code, parse_arch(outcome.arch), spills_in(log))
+            used = {names.get(symbol, symbol): resources for symbol, resources in used.items()}
         else:
             assert ahead is not None
             code, metadata = source.compile_with_metadata(ahead, outcome.arch)
@@ -167,10 +199,10 @@ def _compiled(
         keep.mkdir(parents=True, exist_ok=True)
         parts = [outcome.target, Path(outcome.file).stem, outcome.kernel, outcome.arch]
         (keep / f"{'.'.join(part for part in parts if part)}.cubin").write_bytes(code)
-    return _claimed(evolve(outcome, size_bytes=len(code), resources=used), code, claims)
+    return _claimed(evolve(outcome, size_bytes=len(code), resources=used), code, claims, names)
 
 
-def _claimed(outcome: Outcome, code: bytes, claims: Sequence[SassClaim]) -> Outcome:
+def _claimed(outcome: Outcome, code: bytes, claims: Sequence[SassClaim], names: Mapping[str, str]) -> Outcome:
     """An outcome with the claims about its kernels; failed where one does not hold, skipped where none can be read."""
     about = [
         claim
@@ -180,7 +212,7 @@ def _claimed(outcome: Outcome, code: bytes, claims: Sequence[SassClaim]) -> Outc
     if not about:
         return outcome
     try:
-        opcodes = opcodes_of(code)
+        opcodes = {names.get(symbol, symbol): codes for symbol, codes in opcodes_of(code).items()}
     except SkipError as error:
         return evolve(outcome, status="skipped", reason=f"its machine code cannot be compared with claims: {error}")
     wrong: list[str] = []

@@ -1,10 +1,13 @@
 """CUDA C++ kernels: a source file beside a benchmark, compiled for this GPU at its first launch."""
 
+import json
 import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from attrs import evolve
 
 from aiperf_core.errors import KernelError, SkipError, UsageError
 from aiperf_core.kernels import cache
@@ -12,43 +15,53 @@ from aiperf_core.kernels.archs import Arch, arch_for, fits, parse_arch
 from aiperf_core.kernels.arguments import Arguments
 from aiperf_core.kernels.headers import local_headers
 from aiperf_core.kernels.launcher import Extent, LoadedKernel, cuda_driver, launch_of
-from aiperf_core.kernels.nvrtc import compile_cubin, header_folders, nvrtc_version
+from aiperf_core.kernels.nvrtc import Compiled, compile_cubin, header_folders, nvrtc_version
 from aiperf_core.kernels.parameters import Signature, kernels_in
 from aiperf_core.kernels.source_file import find_beside
 
 
-def cuda_source(path: str, *, archs: Sequence[str] = ("sm_80",), options: Sequence[str] = ()) -> "CudaSource":
+def cuda_source(
+    path: str, *, archs: Sequence[str] = ("sm_80",), options: Sequence[str] = (), instances: Sequence[str] = ()
+) -> "CudaSource":
     """Name a CUDA C++ file at the module level of a benchmark. It is compiled and loaded later.
 
     path: relative to the file of the calling module.
     archs: the architectures: `sm_80` or later, `sm_90a` exactly. A GPU that fits several gets its exact one.
     options: of NVRTC, one a string: `-DTILE=32`, `-IFOLDER` (relative to the file), `--use_fast_math`, `-lineinfo`,
         `--maxrregcount=64`. The default language is C++17; `--std=` changes it.
+    instances: of templates, which `aiperf kernels` compiles beside those that ready implementations launch.
 
-    Kernels are `extern "C" __global__` functions, not produced by a macro. `#include "x.cuh"` finds files beside the
-    source, and `#include "aiperf/bulk.cuh"` that of aiperf. CUDA's own headers come from the installed nvidia wheels,
-    `$CUDA_HOME`, `$CUDA_PATH`, `/usr/local/cuda` or triton's package, in this order.
+    Kernels are `extern "C" __global__` functions, not produced by a macro, or instances of `__global__` templates,
+    named as in C++: `by_warp<float, true>`. `#include "x.cuh"` finds files beside the source, and `#include
+    "aiperf/bulk.cuh"` that of aiperf. CUDA's own headers come from the installed nvidia wheels, `$CUDA_HOME`,
+    `$CUDA_PATH`, `/usr/local/cuda` or triton's package, in this order.
 
     Raises `KernelError` when the file does not exist.
     """
-    return CudaSource(find_beside(path, sys._getframe(1).f_globals), archs, options)
+    return CudaSource(find_beside(path, sys._getframe(1).f_globals), archs, options, instances)
 
 
 class CudaSource:
-    """A CUDA C++ file. `path` is absolute; `archs` and `options` are as declared."""
+    """A CUDA C++ file. `path` is absolute; `archs`, `options` and `instances` are as declared."""
 
     kind = "cuda"
 
-    def __init__(self, path: Path, archs: Sequence[str] = ("sm_80",), options: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        archs: Sequence[str] = ("sm_80",),
+        options: Sequence[str] = (),
+        instances: Sequence[str] = (),
+    ) -> None:
         if isinstance(archs, str) or isinstance(options, str) or not archs:
             raise UsageError(
                 f"{path.name}: archs and options take tuples, such as ('sm_80',); got {archs!r}, {options!r}"
             )
-        self.path, self.archs, self.options = path, tuple(archs), tuple(options)
+        self.path, self.archs, self.options, self.instances = path, tuple(archs), tuple(options), tuple(instances)
         for arch in self.archs:
             parse_arch(arch)
         self._kernels: dict[str, CudaKernel] = {}
-        self._cubins: dict[str, bytes] = {}
+        self._compilations: dict[tuple[str, str], Compiled] = {}
 
     def __repr__(self) -> str:
         return f"<CudaSource {self.path.name} for {', '.join(self.archs)}>"
@@ -74,7 +87,7 @@ class CudaSource:
         return kernel
 
     def names(self) -> tuple[str, ...]:
-        """The names of the kernels that can be launched, in the order of the file."""
+        """The names of the kernels that are no templates and can be launched, in the order of the file."""
         return tuple(name for name, kernel in kernels_in(self._text()).items() if kernel.extern_c)
 
     def compile(self, arch: str) -> bytes:
@@ -83,31 +96,46 @@ class CudaSource:
         Raises `KernelError` with file and line for a compilation error, and `SkipError` when the file is not for this
         architecture, or NVRTC is missing or does not know it.
         """
-        return self._compiled(arch)[0]
+        return self._compiled(arch).code
 
     def compile_with_log(self, arch: str) -> tuple[bytes, str]:
         """The machine code as by `compile`, and the log of the assembler, which names the spills of each kernel."""
-        code, log = self._compiled(arch, with_log=True)
-        return code, log.decode(errors="replace")
+        compiled = self.compile_instances(arch, ())
+        return compiled.code, compiled.log.decode(errors="replace")
 
-    def _compiled(self, arch: str, with_log: bool = False) -> tuple[bytes, bytes]:
+    def compile_instances(self, arch: str, expressions: Sequence[str]) -> Compiled:
+        """The machine code as by `compile`, with instances of templates such as `by_warp<float, true>`, and the log.
+
+        Raises `KernelError` for an expression that is no kernel of the file, too.
+        """
+        return self._compiled(arch, expressions, with_log=True)
+
+    def _compiled(self, arch: str, expressions: Sequence[str] = (), with_log: bool = False) -> Compiled:
         if not fits(parse_arch(arch), self.archs):
             raise SkipError(f"{self.path.name} needs {' or '.join(self.archs)}; it is not for {arch}")
         text, folders = self._text(), header_folders(self.path, self.options)
         parts = [text, *(file.read_text(errors="replace") for file in local_headers(self.path, folders))]
-        parts += [arch, *self.options, repr(nvrtc_version()), *map(str, folders[1:])]
+        parts += [arch, *self.options, repr(nvrtc_version()), *map(str, folders[1:]), *expressions]
         name = f"{self.path.stem}.{arch}.{cache.key_of(*parts)}"
         code = cache.fetch(f"{name}.cubin")
         log = cache.fetch(f"{name}.log") if with_log else b""
-        if code is None or log is None:
-            code, log = compile_cubin(self.path, text, arch, self.options)
-            cache.keep(f"{name}.cubin", code)
-            if with_log:
-                cache.keep(f"{name}.log", log)
-        return code, log
+        symbols = cache.fetch(f"{name}.symbols") if expressions else b"{}"
+        if code is not None and log is not None and symbols is not None:
+            return Compiled(code, log, json.loads(symbols))
+        compiled = compile_cubin(self.path, text, arch, self.options, expressions)
+        cache.keep(f"{name}.cubin", compiled.code)
+        if expressions:
+            cache.keep(f"{name}.symbols", json.dumps(compiled.symbols).encode())
+        if with_log:
+            cache.keep(f"{name}.log", compiled.log)
+        return compiled
 
     def cubin_for(self, device: int) -> bytes:
-        """The machine code for a GPU. Raises `SkipError` when the file is not for it."""
+        """The machine code for a GPU, without templates. Raises `SkipError` when the file is not for it."""
+        return self._compiled_for(device).code
+
+    def _compiled_for(self, device: int, expression: str = "") -> Compiled:
+        """The machine code for a GPU, with an instance of a template. Raises as `cubin_for`."""
         import torch
 
         machine = Arch(*torch.cuda.get_device_capability(device))
@@ -115,16 +143,24 @@ class CudaSource:
         if arch is None:
             gpu = f"{machine} ({torch.cuda.get_device_name(device)})"
             raise SkipError(f"{self.path.name} needs {' or '.join(self.archs)}; this GPU is {gpu}")
-        if arch not in self._cubins:
-            self._cubins[arch] = self.compile(arch)
-        return self._cubins[arch]
+        if (arch, expression) not in self._compilations:
+            self._compilations[arch, expression] = self.compile_instances(arch, [expression] if expression else [])
+        return self._compilations[arch, expression]
 
     def _prepared(self, name: str) -> "CudaKernel":
         kernels = kernels_in(self._text())
-        signature = kernels.get(name)
+        base, is_instance, _ = name.partition("<")
+        signature = kernels.get(base.strip())
         if signature is None:
             known = ", ".join(repr(other) for other in kernels) or "none"
             raise KernelError(f"no kernel {name!r} in {self.path.name}; it defines: {known}")
+        if bool(is_instance) != bool(signature.template):
+            wanted = f"a template of <{', '.join(signature.template)}>" if signature.template else "no template"
+            raise KernelError(
+                f"kernel {signature.name!r} in {self.path.name} is {wanted}; it was asked for as {name!r}"
+            )
+        if is_instance:
+            return self._kernels.setdefault(name, CudaKernel(self, signature.instance(name), name))
         if not signature.extern_c:
             raise KernelError(f'kernel {name!r} in {self.path.name} must be declared extern "C" to be launched by name')
         return self._kernels.setdefault(name, CudaKernel(self, signature))
@@ -134,10 +170,10 @@ class CudaSource:
 
 
 class CudaKernel:
-    """A kernel, loaded once on each device that it is launched on."""
+    """A kernel, loaded once on each device that it is launched on. `expression` names an instance of a template."""
 
-    def __init__(self, source: CudaSource, signature: Signature) -> None:
-        self._source, self.signature = source, signature
+    def __init__(self, source: CudaSource, signature: Signature, expression: str = "") -> None:
+        self._source, self.signature, self._expression = source, signature, expression
         self._owner = f"kernel '{signature.name}' in {source.path.name}"
         self._arguments = Arguments(signature, self._owner, "cuda")
         self._pointers = [at for at, parameter in enumerate(signature.parameters) if parameter.kind == "pointer"]
@@ -172,7 +208,9 @@ class CudaKernel:
         """Compile and load for a device, unless that has been done."""
         loaded = self._loaded.get(device)
         if loaded is None:
-            loaded = LoadedKernel(self._source.cubin_for(device), self.signature, self._owner, device)
+            compiled = self._source._compiled_for(device, self._expression)
+            symbol = evolve(self.signature, name=compiled.symbols.get(self._expression, self.signature.name))
+            loaded = LoadedKernel(compiled.code, symbol, self._owner, device)
             self._loaded[device] = loaded
         return loaded
 

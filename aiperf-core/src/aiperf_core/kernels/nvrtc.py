@@ -3,6 +3,7 @@
 It does not use `cuda.core.Program`, which up to version 0.5 needs a CUDA driver and accepts only options with a field.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
@@ -10,10 +11,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from attrs import frozen
+
 from aiperf_core.errors import KernelError, SkipError
 from aiperf_core.kernels.diagnostics import compile_error
 from aiperf_core.kernels.headers import cuda_include_folders
 
+# The lines of the log about a name expression: NVRTC puts each into a file of this name.
+_OF_EXPRESSION = re.compile(r"^__nv_name_map\(\d+\): error: (.*)\n.*nv_mangled_name (.*)$", re.MULTILINE)
 INSTALL = "install it with: pip install 'aiperf-core[cuda]'"
 
 
@@ -29,11 +34,22 @@ def nvrtc_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def compile_cubin(path: Path, source: str, arch: str, options: Sequence[str] = ()) -> tuple[bytes, bytes]:
-    """The machine code (cubin) of a source for `arch`, such as `sm_90a`, and the log with the resources of kernels.
+@frozen
+class Compiled:
+    """Machine code (cubin), the log with the resources of kernels, and the symbols of kernels by name expression."""
+
+    code: bytes
+    log: bytes
+    symbols: dict[str, str]
+
+
+def compile_cubin(
+    path: Path, source: str, arch: str, options: Sequence[str] = (), expressions: Sequence[str] = ()
+) -> Compiled:
+    """Compile a source for `arch`, such as `sm_90a`, with the instances of templates that `expressions` name.
 
     `path` is the file of the source; its folder is searched for headers. Raises `CompileError` with the first errors,
-    and `SkipError` when NVRTC does not know the architecture.
+    `KernelError` for a name expression that is no kernel, and `SkipError` when NVRTC does not know the architecture.
     """
     _check_known(arch)
     nvrtc, flags = _nvrtc(), _flags(path, arch, options)
@@ -41,13 +57,18 @@ def compile_cubin(path: Path, source: str, arch: str, options: Sequence[str] = (
     if int(status):
         raise KernelError(f"{path.name}: NVRTC refuses it: {nvrtc.nvrtcGetErrorString(status)[1].decode()}")
     try:
+        for expression in expressions:
+            nvrtc.nvrtcAddNameExpression(program, expression.encode())
         (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
         log = _read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).rstrip(b"\0")
         if int(status):
             command = ["nvrtc", *flags, str(path)]
             text = log.decode(errors="replace")
+            if wrong := _OF_EXPRESSION.search(text):
+                raise KernelError(f"kernel '{wrong[2]}' in {path.name} cannot be made for {arch}: {wrong[1]}")
             raise compile_error(path, text, subject=f"{path.name} for {arch}", command=command)
-        return _read(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
+        symbols = {name: nvrtc.nvrtcGetLoweredName(program, name.encode())[1].decode() for name in expressions}
+        return Compiled(_read(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log, symbols)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

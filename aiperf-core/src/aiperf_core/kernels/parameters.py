@@ -64,17 +64,33 @@ class Parameter:
 
 @frozen
 class Signature:
-    """A function as its source declares it. With `extern_c` it can be found by its plain name."""
+    """A function as its source declares it.
+
+    extern_c: it can be found by its plain name.
+    template: the names of a template's parameters.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
     returns: str = "void"
     extern_c: bool = True
+    template: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the parameters."""
         return tuple(parameter.name for parameter in self.parameters)
+
+    def instance(self, expression: str) -> "Signature":
+        """This template with the arguments of an expression such as `by_warp<float, true>`."""
+        arguments = [part.strip() for part in _split(expression.partition("<")[2].rpartition(">")[0])]
+        given = dict(zip(self.template, arguments, strict=False))
+
+        def replaced(parameter: Parameter) -> Parameter:
+            text = re.sub(r"\w+", lambda word: given.get(word[0], word[0]), parameter.text)
+            return evolve(parameter_of(text), name=parameter.name)
+
+        return evolve(self, name=expression, parameters=tuple(map(replaced, self.parameters)), template=())
 
     def __str__(self) -> str:
         return f"({', '.join(parameter.text for parameter in self.parameters)})"
@@ -84,8 +100,9 @@ def kernels_in(source: str) -> dict[str, Signature]:
     """The `__global__` functions that a CUDA C++ source defines, by name."""
     found = {}
     for declarator, extern_c in _definitions(source):
-        if "__global__" in declarator and (signature := _signature(declarator, extern_c)):
-            found[signature.name] = signature
+        template, plain = _template(declarator)
+        if "__global__" in plain and (signature := _signature(plain, extern_c)):
+            found[signature.name] = evolve(signature, template=template)
     return found
 
 
@@ -179,6 +196,15 @@ def _signature(declarator: str, extern_c: bool) -> Signature | None:
     returns = "pointer" if "*" in returned else _base(returned)
     named = tuple(evolve(parameter_of(part), name=_name_of(part)) for part in parameters)
     return Signature(match["name"], named, returns, extern_c)
+
+
+def _template(declarator: str) -> tuple[tuple[str, ...], str]:
+    """The names of a template's parameters, and the text behind them."""
+    head = re.match(r"\s*template\s*(?=<)", declarator)
+    if head is None:
+        return (), declarator
+    end = _matching(declarator, head.end(), "<>")
+    return tuple(map(_name_of, _split(declarator[head.end() + 1 : end]))), declarator[end + 1 :]
 
 
 def _name_of(text: str) -> str:
