@@ -736,3 +736,46 @@ def test_the_reference_is_given_inputs_and_sizes() -> None:
 
     assert bench.answer({"n": 10}, {"a": 1, "b": 2}) == 11
     assert bench.reference_where == f"{__file__}:{reference.__code__.co_firstlineno} (reference)"
+
+
+OF_A_DTYPE = """
+@bench.workload(smoke={"dtype": "fp32", "n": 4}, cpu={"dtype": "bf16", "n": 8})
+def inputs(n, dtype, device, generator):
+    return {"a": torch.randn(n, device=device, generator=generator).to(dtype)}
+
+bench.awkward({"n": 1, "dtype": "bf16"}, n=(3,))
+bench.reach(of="speedup", at_least=1.0, device="cpu", params={"dtype": "fp32"})
+"""
+
+
+def test_a_dtype_is_a_size_of_bits(load: Load) -> None:
+    import torch
+
+    cost = "@bench.cost\ndef cost(n, bits, dtype):\n    return Cost(bytes_read=bits // 8 * n, flops=dtype.itemsize)\n"
+    bench = load(workload=OF_A_DTYPE, cost=cost)
+    presets = bench.task.presets
+    assert presets == {"smoke": {"bits": 32, "n": 4}, "cpu": {"bits": 16, "n": 8}}
+    assert list(presets["smoke"]) == ["bits", "n"]
+    assert bench.awkward_sizes == [{"n": 1, "bits": 16}, {"n": 3}]
+    assert bench.goals[0].params == {"bits": 32}
+    assert (bench.work(presets["cpu"]).bytes_read, bench.work(presets["cpu"]).flops) == (16, 2)
+    drawn = call_with(bench.task.inputs, {**presets["cpu"], "device": "cpu", "generator": None})
+    assert drawn["a"].dtype == torch.bfloat16
+    assert bind(lambda dtype: dtype, {"bits": 32.0})() == torch.float32
+    with pytest.raises(BenchmarkError) as caught:
+        bench.work({"bits": 8, "n": 4})
+    assert str(caught.value).endswith("the size bits=8 is no dtype; accepted are 16 (bf16), 32 (fp32)")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"dtype": "fp16"}, "has dtype='fp16'; accepted are bf16, fp32."),
+        ({"dtype": None}, "has dtype=None; accepted are bf16, fp32."),
+        ({"dtype": "bf16", "bits": 16}, "has dtype='bf16' and bits=16; give the dtype alone."),
+    ],
+)
+def test_mistakes_with_a_dtype(sizes: dict[str, object], message: str) -> None:
+    with pytest.raises(BenchmarkError) as caught:
+        Benchmark(goal="speed").workload(smoke=sizes)(test_mistakes_with_a_dtype)
+    assert str(caught.value).endswith(f"(test_mistakes_with_a_dtype): {message}")

@@ -23,7 +23,6 @@ bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1)
 both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda", requires="sm_80")
 
 CANDIDATES = 16
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
 SPREAD = 0.9  # the standard deviation of the logarithm of wanted numbers
 SPAN = 64  # keys that attention looks at are a multiple of this, so that its kernels are aligned
 GRAPHS = 4
@@ -46,7 +45,7 @@ def tolerance(bits):
 @bench.workload(
     smoke={
         **ModelConfig(layers=1, width=24, heads=3, kv_heads=1, hidden=17, vocabulary=67).sizes,
-        "bits": 16,
+        "dtype": "bf16",
         "requests": 13,
         "slots": 3,
         "shortest": 1,
@@ -56,7 +55,7 @@ def tolerance(bits):
     },
     cpu={
         **config("tiny").sizes,
-        "bits": 32,
+        "dtype": "fp32",
         "requests": 24,
         "slots": 4,
         "shortest": 4,
@@ -66,7 +65,7 @@ def tolerance(bits):
     },
     cuda={
         **config("1b").sizes,
-        "bits": 16,
+        "dtype": "bf16",
         "requests": 48,
         "slots": 16,
         "shortest": 64,
@@ -76,7 +75,7 @@ def tolerance(bits):
     },
     trace={
         **config("1b").sizes,
-        "bits": 16,
+        "dtype": "bf16",
         "requests": 256,
         "slots": 32,
         "shortest": 64,
@@ -113,9 +112,9 @@ def answers(requests, mean, most):
 
 
 @bench.static
-def parameters(bits, device, generator, **sizes):
+def parameters(dtype, device, generator, **sizes):
     model = model_of(sizes)
-    return {"weights": planted(model, device, DTYPES[bits], generator)}
+    return {"weights": planted(model, device, dtype, generator)}
 
 
 @bench.reference(tolerance=tolerance)
@@ -158,7 +157,7 @@ def cost(bits, requests, slots, shortest, longest, mean_wanted, most_wanted, **s
 bench.awkward(
     {"requests": 1},
     {"requests": 7, "slots": 7, "shortest": 5, "longest": 5},
-    {"requests": 3, "slots": 8, "bits": 32},
+    {"requests": 3, "slots": 8, "dtype": "fp32"},
     {"requests": 5, "slots": 1, "layers": 2},
     {"requests": 9, "mean_wanted": 1, "most_wanted": 1},
 )

@@ -24,7 +24,6 @@ from aiperf_core.models.experts import expected_experts, popularity
 bench = Benchmark(goal="throughput", clock="wall")
 both, cpu, cuda = bench.on(("cpu", "cuda")), bench.on("cpu"), bench.on("cuda", requires="gpus:2")
 
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
 HISTORY = 10_000  # earlier tokens of a rank that were counted
 SHUFFLE = 3  # the seed of shuffled numbers, the same on all ranks
 in_bf16 = Tolerance(1e-2, reason="two products in a row, whose results and activations are rounded to bfloat16")
@@ -37,7 +36,7 @@ in_bf16 = Tolerance(1e-2, reason="two products in a row, whose results and activ
         "hidden": 40,
         "experts": 3,
         "spare": 1,
-        "bits": 16,
+        "dtype": "bf16",
         "skew": 1.6,
         "shuffled": 0,
         "world_size": 2,
@@ -48,7 +47,7 @@ in_bf16 = Tolerance(1e-2, reason="two products in a row, whose results and activ
         "hidden": 1024,
         "experts": 4,
         "spare": 1,
-        "bits": 32,
+        "dtype": "fp32",
         "skew": 1.6,
         "shuffled": 0,
         "world_size": 2,
@@ -59,16 +58,16 @@ in_bf16 = Tolerance(1e-2, reason="two products in a row, whose results and activ
         "hidden": 8192,
         "experts": 16,
         "spare": 2,
-        "bits": 16,
+        "dtype": "bf16",
         "skew": 1.2,
         "shuffled": 0,
         "world_size": 2,
     },
 )
-def inputs(tokens, width, experts, skew, shuffled, bits, world_size, device, generator):
+def inputs(tokens, width, experts, skew, shuffled, dtype, world_size, device, generator):
     asked = asked_for(world_size * experts, skew, shuffled).to(device)
     return {
-        "x": torch.randn(tokens, width, device=device, generator=generator).to(DTYPES[bits]),
+        "x": torch.randn(tokens, width, device=device, generator=generator).to(dtype),
         "routes": torch.multinomial(asked, tokens, replacement=True, generator=generator),
     }
 
@@ -82,13 +81,13 @@ def asked_for(experts, skew, shuffled):
 
 
 @bench.static
-def layer(experts, width, hidden, skew, shuffled, bits, world_size, device, generator):
+def layer(experts, width, hidden, skew, shuffled, dtype, world_size, device, generator):
     up = torch.randn(experts, width, hidden, device=device, generator=generator) / width**0.5
     down = torch.randn(experts, hidden, width, device=device, generator=generator) / hidden**0.5
     asked = asked_for(world_size * experts, skew, shuffled).to(device)
     earlier = torch.multinomial(asked, HISTORY, replacement=True, generator=generator)
     seen = torch.bincount(earlier, minlength=world_size * experts)
-    return {"up": up.to(DTYPES[bits]), "down": down.to(DTYPES[bits]), "seen": seen}
+    return {"up": up.to(dtype), "down": down.to(dtype), "seen": seen}
 
 
 @bench.reference(tolerance=lambda bits: in_bf16 if bits == 16 else fp32_reduction)
@@ -124,7 +123,7 @@ def cost(tokens, width, hidden, experts, spare, bits, skew, world_size):
 # A token and an expert a rank; as many copies as there can be; experts without tokens; three ranks; float32.
 bench.awkward(
     {"tokens": 1, "experts": 1, "spare": 0},
-    {"tokens": 31, "width": 17, "hidden": 13, "experts": 1, "spare": 3, "bits": 32},
+    {"tokens": 31, "width": 17, "hidden": 13, "experts": 1, "spare": 3, "dtype": "fp32"},
     {"tokens": 67, "experts": 5, "skew": 3.0, "shuffled": 1, "world_size": 3},
 )
 cpu.reach(of="speedup", at_least=1.3, implementation="replicated")

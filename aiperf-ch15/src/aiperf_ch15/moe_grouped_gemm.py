@@ -39,35 +39,34 @@ bench = Benchmark(goal="speed", clock="device")
 both, cpu = bench.on(("cpu", "cuda")), bench.on("cpu", requires="compiler")
 cuda = bench.on("cuda", requires="sm_80")
 
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
 FP8, FP8_LARGEST = torch.float8_e4m3fn, 448.0
 in_bf16 = Tolerance(1e-2, reason="two products in a row, whose results and activations are rounded to bfloat16")
 
 host_code = host_source("moe_grouped_gemm.c", options=("-fno-math-errno", "-fno-trapping-math"))
 
-ON_A_GPU = {"experts": 64, "chosen": 6, "width": 2048, "hidden": 1024, "bits": 16, "skew": 0.25}
+ON_A_GPU = {"experts": 64, "chosen": 6, "width": 2048, "hidden": 1024, "dtype": "bf16", "skew": 0.25}
 
 
 @bench.workload(
-    smoke={"tokens": 61, "experts": 5, "chosen": 2, "width": 32, "hidden": 48, "bits": 16, "skew": 0.5},
-    cpu={"tokens": 256, "experts": 32, "chosen": 4, "width": 128, "hidden": 256, "bits": 32, "skew": 0.25},
+    smoke={"tokens": 61, "experts": 5, "chosen": 2, "width": 32, "hidden": 48, "dtype": "bf16", "skew": 0.5},
+    cpu={"tokens": 256, "experts": 32, "chosen": 4, "width": 128, "hidden": 256, "dtype": "fp32", "skew": 0.25},
     cuda={"tokens": 4096, **ON_A_GPU},
     decode={"tokens": 64, **ON_A_GPU},
     prefill={"tokens": 16384, **ON_A_GPU},
 )
-def inputs(tokens, experts, chosen, width, bits, skew, device, generator):
+def inputs(tokens, experts, chosen, width, dtype, skew, device, generator):
     logits = router_logits(popularity(experts, skew), tokens, device, generator)
     draw = {"device": device, "generator": generator}
     return {
-        "x": torch.randn(tokens, width, **draw).to(DTYPES[bits]),
+        "x": torch.randn(tokens, width, **draw).to(dtype),
         "routes": logits.topk(chosen, -1).indices,
         "shares": torch.softmax(torch.randn(tokens, chosen, **draw), -1),
     }
 
 
 @bench.static
-def parameters(experts, width, hidden, bits, device, generator):
-    return expert_weights(experts, width, hidden, device, DTYPES[bits], generator)
+def parameters(experts, width, hidden, dtype, device, generator):
+    return expert_weights(experts, width, hidden, device, dtype, generator)
 
 
 @bench.reference(tolerance=lambda bits: in_bf16 if bits == 16 else fp32_reduction)
@@ -97,8 +96,8 @@ def cost(tokens, experts, chosen, width, hidden, bits, skew):
 bench.awkward(
     {"tokens": 1, "experts": 3, "chosen": 3},
     {"tokens": 130, "experts": 1, "chosen": 1, "width": 17, "hidden": 13},
-    {"tokens": 3, "experts": 67, "chosen": 6, "bits": 32},
-    {"tokens": 131, "width": 144, "hidden": 80, "skew": 3.0, "bits": 32},
+    {"tokens": 3, "experts": 67, "chosen": 6, "dtype": "fp32"},
+    {"tokens": 131, "width": 144, "hidden": 80, "skew": 3.0, "dtype": "fp32"},
 )
 cuda.reach(of="MM:bf16", at_least=0.70, size="prefill")
 cuda.reach(of="RBW", at_least=0.75, size="decode")

@@ -23,7 +23,6 @@ bench = Benchmark(goal="latency", clock="wall", cache="warm", threads=1)
 both, cpu, cuda = bench.on(("cpu", "cuda")), bench.on("cpu"), bench.on("cuda")
 
 CANDIDATES = 16
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
 PIECE = 8  # tokens of the answer that stand together in the prompt
 # Seeds: of the permutation that the target has planted, by which prompts are drawn, and of the draft's mistakes.
 LANGUAGE, MISTAKES = 5, 6
@@ -49,7 +48,7 @@ GUESSES = {"ahead": 4, "agreement": 0.8, "copied": 0.75}
         **ModelConfig(layers=2, width=48, heads=3, kv_heads=1, hidden=17, vocabulary=131).sizes,
         "draft_layers": 1,
         "draft_width": 32,
-        "bits": 16,
+        "dtype": "bf16",
         "prompt": 29,
         "answer": 19,
         **GUESSES,
@@ -59,7 +58,7 @@ GUESSES = {"ahead": 4, "agreement": 0.8, "copied": 0.75}
         "layers": 8,
         "draft_layers": 1,
         "draft_width": 64,
-        "bits": 32,
+        "dtype": "fp32",
         "prompt": 64,
         "answer": 48,
         **GUESSES,
@@ -68,7 +67,7 @@ GUESSES = {"ahead": 4, "agreement": 0.8, "copied": 0.75}
         **config("1b").sizes,
         "draft_layers": 2,
         "draft_width": 512,
-        "bits": 16,
+        "dtype": "bf16",
         "prompt": 256,
         "answer": 256,
         **GUESSES,
@@ -115,13 +114,13 @@ def draft_of(sizes):
 
 
 @bench.static
-def parameters(agreement, bits, device, generator, **sizes):
+def parameters(agreement, dtype, device, generator, **sizes):
     target, draft = model_of(sizes), draft_of(sizes)
     says = language(target.vocabulary)
     guesses = agreeing(says, agreement, torch.Generator().manual_seed(MISTAKES))
     return {
-        "weights": planted(target, device, DTYPES[bits], generator, says.to(device)),
-        "draft_weights": planted(draft, device, DTYPES[bits], generator, guesses.to(device)),
+        "weights": planted(target, device, dtype, generator, says.to(device)),
+        "draft_weights": planted(draft, device, dtype, generator, guesses.to(device)),
     }
 
 
@@ -153,7 +152,7 @@ def cost(bits, prompt, answer, **sizes):
 # A prompt and an answer of one token; one guess; more guesses than are wanted; a draft that is never right, or always.
 bench.awkward(
     {"prompt": 1, "answer": 1},
-    {"answer": 3, "ahead": 7, "bits": 32},
+    {"answer": 3, "ahead": 7, "dtype": "fp32"},
     {"ahead": 1, "agreement": 0.0, "copied": 0.0},
     {"agreement": 1.0, "prompt": 2, "answer": 23},
 )

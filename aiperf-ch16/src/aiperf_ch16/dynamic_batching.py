@@ -28,7 +28,6 @@ bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1)
 both = bench.on(("cpu", "cuda"))
 
 CANDIDATES = 16
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
 TIMEOUT_S = 0.005
 # A batch of like lengths may have this part of padding.
 PADDING = 0.25
@@ -49,7 +48,7 @@ def tolerance(bits):
 # unless it is asked for `trace`.
 ON_A_GPU = {
     **config("1b").sizes,
-    "bits": 16,
+    "dtype": "bf16",
     "requests": 400,
     "shortest": 128,
     "longest": 512,
@@ -64,7 +63,7 @@ ON_A_GPU = {
     served=("tokens", "length", "candidates"),
     smoke={
         **ModelConfig(layers=1, width=24, heads=3, kv_heads=1, hidden=17, vocabulary=67).sizes,
-        "bits": 16,
+        "dtype": "bf16",
         "requests": 19,
         "shortest": 1,
         "longest": 11,
@@ -75,7 +74,7 @@ ON_A_GPU = {
     },
     cpu={
         **config("tiny").sizes,
-        "bits": 32,
+        "dtype": "fp32",
         "requests": 200,
         "shortest": 4,
         "longest": 32,
@@ -108,11 +107,11 @@ def inputs(requests, shortest, longest, vocabulary, rate_per_s, burst, device, g
 
 
 @bench.static
-def parameters(layers, width, heads, kv_heads, hidden, vocabulary, bits, device, generator):
+def parameters(layers, width, heads, kv_heads, hidden, vocabulary, dtype, device, generator):
     model = ModelConfig(
         layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
     )
-    return {"weights": planted(model, device, DTYPES[bits], generator)}
+    return {"weights": planted(model, device, dtype, generator)}
 
 
 @bench.reference(tolerance=tolerance)
@@ -208,7 +207,7 @@ bench.awkward(
     {"requests": 23, "burst": 1.0, "most_in_batch": 4},
     {"requests": 5, "most_in_batch": 1},
     {"requests": 40, "rate_per_s": 1e6, "most_in_batch": 7},
-    {"requests": 37, "bits": 32, "layers": 2},
+    {"requests": 37, "dtype": "fp32", "layers": 2},
 )
 both.reach(of="time:one_by_one", at_most=0.5, implementation="buckets")
 

@@ -28,8 +28,6 @@ bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1)
 both, cpu = bench.on(("cpu", "cuda")), bench.on("cpu")
 cuda = bench.on("cuda", requires="sm_80")
 
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
-
 
 def tolerance(bits):
     if bits == 32:
@@ -48,14 +46,14 @@ def lengths(prompts, median, spread, longest):
 @bench.workload(
     smoke={
         **ModelConfig(layers=2, width=24, heads=3, kv_heads=1, hidden=17, vocabulary=67).sizes,
-        "bits": 32,
+        "dtype": "fp32",
         "prompts": 7,
         "median": 5,
         "spread": 0.9,
         "longest": 23,
     },
-    cpu={**config("tiny").sizes, "bits": 32, "prompts": 16, "median": 32, "spread": 0.9, "longest": 512},
-    cuda={**config("8b4").sizes, "bits": 16, "prompts": 32, "median": 500, "spread": 0.9, "longest": 8192},
+    cpu={**config("tiny").sizes, "dtype": "fp32", "prompts": 16, "median": 32, "spread": 0.9, "longest": 512},
+    cuda={**config("8b4").sizes, "dtype": "bf16", "prompts": 32, "median": 500, "spread": 0.9, "longest": 8192},
 )
 def inputs(prompts, median, spread, longest, vocabulary, device, generator):
     length = torch.tensor(lengths(prompts, median, spread, longest), device=device)
@@ -67,11 +65,11 @@ def inputs(prompts, median, spread, longest, vocabulary, device, generator):
 
 
 @bench.static
-def parameters(layers, width, heads, kv_heads, hidden, vocabulary, bits, device, generator):
+def parameters(layers, width, heads, kv_heads, hidden, vocabulary, dtype, device, generator):
     model = ModelConfig(
         layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
     )
-    return {"weights": planted(model, device, DTYPES[bits], generator)}
+    return {"weights": planted(model, device, dtype, generator)}
 
 
 @bench.reference(tolerance=tolerance)
@@ -108,7 +106,7 @@ bench.awkward(
     {"prompts": 1, "median": 1, "longest": 1},
     {"prompts": 1, "median": 11},
     {"prompts": 5, "median": 1, "spread": 0.0},
-    {"prompts": 13, "median": 9, "longest": 31, "bits": 16},
+    {"prompts": 13, "median": 9, "longest": 31, "dtype": "bf16"},
 )
 bench.accept("cost.flops", because="on a GPU the reference computes the scores of masked tokens too")
 bench.accept("cost.bytes_read", because="the head, rows of unused words, and tokens behind a prompt are not read")

@@ -24,7 +24,6 @@ from aiperf_core.kernels import triton_ahead, triton_source
 bench = Benchmark(goal="speed", clock="device", prepare_timeout_s=600)
 both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda", requires=("sm_80", "package:triton"))
 
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
 PART = 1024  # queries that the reference has in work
 LEAST = 64  # queries of a part of `chunked`, which has as many as the window otherwise
 WIDTHS = (16, 32, 64, 128)
@@ -48,16 +47,16 @@ kernels = triton_source(
 
 
 @bench.workload(
-    smoke={"batch": 2, "heads": 3, "length": 211, "width": 16, "window": 67, "bits": 16},
-    cpu={"batch": 1, "heads": 4, "length": 1024, "width": 64, "window": 128, "bits": 32},
-    cuda={"batch": 2, "heads": 16, "length": 8192, "width": 128, "window": 1024, "bits": 16},
-    long={"batch": 2, "heads": 16, "length": 32768, "width": 128, "window": 1024, "bits": 16},
+    smoke={"batch": 2, "heads": 3, "length": 211, "width": 16, "window": 67, "dtype": "bf16"},
+    cpu={"batch": 1, "heads": 4, "length": 1024, "width": 64, "window": 128, "dtype": "fp32"},
+    cuda={"batch": 2, "heads": 16, "length": 8192, "width": 128, "window": 1024, "dtype": "bf16"},
+    long={"batch": 2, "heads": 16, "length": 32768, "width": 128, "window": 1024, "dtype": "bf16"},
 )
-def inputs(batch, heads, length, width, window, bits, device, generator):
+def inputs(batch, heads, length, width, window, dtype, device, generator):
     if window < 1:
         raise UsageError(f"window={window}; accepted are whole numbers from 1")
     shape = batch, heads, length, width
-    drawn = (torch.randn(shape, device=device, generator=generator).to(DTYPES[bits]) for _ in range(3))
+    drawn = (torch.randn(shape, device=device, generator=generator).to(dtype) for _ in range(3))
     return dict(zip(("q", "keys", "values"), drawn, strict=True))
 
 
@@ -99,7 +98,7 @@ bench.awkward(
     {"length": 130, "window": 1},
     {"batch": 1, "length": 97, "window": 1000, "width": 32},
     {"heads": 1, "length": 385, "window": 128, "width": 64},
-    {"heads": 1, "length": 300, "window": 65, "bits": 32},
+    {"heads": 1, "length": 300, "window": 65, "dtype": "fp32"},
 )
 bench.accept(
     "cost.flops", because="the reference multiplies all pairs of a part, and masks those outside of the window"

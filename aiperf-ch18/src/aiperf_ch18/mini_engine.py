@@ -25,7 +25,6 @@ bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1, prep
 both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda")
 
 CANDIDATES = 16
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
 ROUNDED = 128  # places: the cache is read up to a multiple of these
 ORDER = 1  # the seed of the orders of requests
 CHUNK = 8  # requests that the reference takes at once
@@ -43,15 +42,16 @@ def tolerance(bits):
 @bench.workload(
     smoke={
         **ModelConfig(layers=1, width=24, heads=3, kv_heads=1, hidden=17, vocabulary=67).sizes,
-        "bits": 16, "requests": 7, "rows": 3, "shared": 5, "shortest": 6, "longest": 11, "least": 1, "most": 9,
+        "dtype": "bf16", "requests": 7, "rows": 3, "shared": 5, "shortest": 6, "longest": 11, "least": 1, "most": 9,
     },
     cpu={
         **config("tiny").sizes,
-        "bits": 32, "requests": 12, "rows": 4, "shared": 224, "shortest": 232, "longest": 256, "least": 2, "most": 48,
+        "dtype": "fp32", "requests": 12, "rows": 4,
+        "shared": 224, "shortest": 232, "longest": 256, "least": 2, "most": 48,
     },
     cuda={
         **config("1b").sizes,
-        "bits": 16, "requests": 48, "rows": 32,
+        "dtype": "bf16", "requests": 48, "rows": 32,
         "shared": 128, "shortest": 160, "longest": 256, "least": 8, "most": 128,
     },
 )  # fmt: skip
@@ -84,11 +84,11 @@ def spread(count, least, most, power):
 
 
 @bench.static
-def parameters(layers, width, heads, kv_heads, hidden, vocabulary, bits, device, generator):
+def parameters(layers, width, heads, kv_heads, hidden, vocabulary, dtype, device, generator):
     model = ModelConfig(
         layers=layers, width=width, heads=heads, kv_heads=kv_heads, hidden=hidden, vocabulary=vocabulary
     )
-    return {"weights": planted(model, device, DTYPES[bits], generator)}
+    return {"weights": planted(model, device, dtype, generator)}
 
 
 @bench.reference(tolerance=tolerance)
@@ -151,7 +151,7 @@ bench.awkward(
     {"requests": 1, "rows": 1},
     {"requests": 5, "rows": 5, "least": 1, "most": 1},
     {"requests": 6, "rows": 2, "shared": 0, "shortest": 1, "longest": 7},
-    {"requests": 9, "rows": 4, "bits": 32, "layers": 2, "heads": 6, "kv_heads": 2, "shared": 5, "most": 130},
+    {"requests": 9, "rows": 4, "dtype": "fp32", "layers": 2, "heads": 6, "kv_heads": 2, "shared": 5, "most": 130},
 )
 cuda.reach(of="SOL", at_least=0.40)
 

@@ -28,7 +28,6 @@ bench = Benchmark(goal="latency", clock="wall", cache="warm", threads=1)
 both = bench.on(("cpu", "cuda"))
 host_code = host_source("dynamic_precision_decode.c")
 
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
 EPSILON = 1e-5  # of the norms of `aiperf_core.models`
 GROUP, LANES = 64, 8  # columns with a scale, and the words that they are in, as in the files of kernels
 ROWS, WORDS = 4, 64  # of a program at a time
@@ -66,9 +65,9 @@ def rounding(bits):
 
 
 @bench.workload(
-    smoke={**SMOKE.sizes, "steps": 5, "easy": 0.6, "bits": 32},
-    cpu={**WIDE.sizes, "steps": 10, "easy": 0.8, "bits": 32},
-    cuda={**config("8b4").sizes, "steps": 40, "easy": 0.8, "bits": 16},
+    smoke={**SMOKE.sizes, "steps": 5, "easy": 0.6, "dtype": "fp32"},
+    cpu={**WIDE.sizes, "steps": 10, "easy": 0.8, "dtype": "fp32"},
+    cuda={**config("8b4").sizes, "steps": 40, "easy": 0.8, "dtype": "bf16"},
 )
 def inputs(vocabulary, steps, easy, device, generator):
     draw = {"device": device, "generator": generator}
@@ -86,13 +85,13 @@ def easy_words(vocabulary, easy):
 
 
 @bench.static
-def parameters(vocabulary, width, easy, bits, device, generator, **sizes):
+def parameters(vocabulary, width, easy, dtype, device, generator, **sizes):
     model = model_of({**sizes, "vocabulary": vocabulary, "width": width})
-    weights = planted(model, device, DTYPES[bits], generator)
+    weights = planted(model, device, dtype, generator)
     hard = weights["successor"][easy_words(vocabulary, easy) :]
     # Logits of unit spread: rows of unit length, at a stream of unit root mean square.
     drawn = torch.randn(len(hard), width, device=device, generator=generator)
-    weights["head"][hard] = functional.normalize(drawn, dim=1).to(DTYPES[bits])
+    weights["head"][hard] = functional.normalize(drawn, dim=1).to(dtype)
     return {"weights": weights}
 
 

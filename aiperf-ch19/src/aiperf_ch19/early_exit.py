@@ -26,7 +26,6 @@ from aiperf_core.models import ModelConfig, Transformer, config, planted, rms_no
 bench = Benchmark(goal="latency", clock="wall", cache="warm")
 both = bench.on(("cpu", "cuda"))
 
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
 # By how much the best logit must lead. An easy token's leads by about 12; random logits of unit spread are closer.
 MARGIN = 4.0
 SLACK = 0.1  # by which a chosen token may score less than the best
@@ -43,11 +42,11 @@ def rounding(bits):
 
 
 @bench.workload(
-    smoke={**SMOKE.sizes, "exit_after": 1, "batch": 11, "steps": 3, "easy": 0.7, "bits": 32},
-    cpu={**SMALL.sizes, "exit_after": 2, "batch": 128, "steps": 2, "easy": 0.75, "bits": 32},
-    cuda={**config("1b").sizes, "exit_after": 4, "batch": 1024, "steps": 4, "easy": 0.75, "bits": 16},
+    smoke={**SMOKE.sizes, "exit_after": 1, "batch": 11, "steps": 3, "easy": 0.7, "dtype": "fp32"},
+    cpu={**SMALL.sizes, "exit_after": 2, "batch": 128, "steps": 2, "easy": 0.75, "dtype": "fp32"},
+    cuda={**config("1b").sizes, "exit_after": 4, "batch": 1024, "steps": 4, "easy": 0.75, "dtype": "bf16"},
     # The weights are the bound, and fewer rows gain nothing.
-    few={**config("1b").sizes, "exit_after": 4, "batch": 32, "steps": 4, "easy": 0.75, "bits": 16},
+    few={**config("1b").sizes, "exit_after": 4, "batch": 32, "steps": 4, "easy": 0.75, "dtype": "bf16"},
 )
 def inputs(vocabulary, batch, steps, easy, device, generator):
     draw = {"device": device, "generator": generator}
@@ -71,13 +70,13 @@ def easy_rows(batch, easy):
 
 
 @bench.static
-def parameters(vocabulary, width, easy, bits, device, generator, **sizes):
+def parameters(vocabulary, width, easy, dtype, device, generator, **sizes):
     model = model_of({**sizes, "vocabulary": vocabulary, "width": width})
-    weights = planted(model, device, DTYPES[bits], generator)
+    weights = planted(model, device, dtype, generator)
     hard = weights["successor"][easy_words(vocabulary, easy) :]
     # Logits of unit spread: rows of unit length, at a stream of unit root mean square.
     drawn = torch.randn(len(hard), width, device=device, generator=generator)
-    weights["head"][hard] = functional.normalize(drawn, dim=1).to(DTYPES[bits])
+    weights["head"][hard] = functional.normalize(drawn, dim=1).to(dtype)
     return {"weights": weights}
 
 

@@ -32,8 +32,6 @@ bench = Benchmark(
 )
 both = bench.on(("cpu", "cuda"))
 
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
-
 
 def rounding(bits):
     """The tolerance of the tokens' states."""
@@ -52,7 +50,7 @@ def rounding(bits):
         "rows": 3,
         "steps": 4,
         "predictable": 0.8,
-        "bits": 32,
+        "dtype": "fp32",
     },
     cpu={
         "layers": 4,
@@ -63,7 +61,7 @@ def rounding(bits):
         "rows": 8,
         "steps": 16,
         "predictable": 0.8,
-        "bits": 32,
+        "dtype": "fp32",
     },
     cuda={
         "layers": 4,
@@ -74,10 +72,10 @@ def rounding(bits):
         "rows": 4096,
         "steps": 16,
         "predictable": 0.8,
-        "bits": 16,
+        "dtype": "bf16",
     },
 )
-def inputs(layers, experts, width, rows, steps, predictable, bits, device, generator):
+def inputs(layers, experts, width, rows, steps, predictable, dtype, device, generator):
     draw = {"device": device, "generator": generator}
 
     def asked():
@@ -88,7 +86,7 @@ def inputs(layers, experts, width, rows, steps, predictable, bits, device, gener
     for layer in range(1, layers):
         follows = torch.rand(steps, **draw) < predictable
         routes.append(torch.where(follows, following(layer, routes[-1], experts), asked()))
-    x = torch.randn(steps, rows, width, **draw).to(DTYPES[bits])
+    x = torch.randn(steps, rows, width, **draw).to(dtype)
     return {"x": x, "routes": torch.stack(routes, 1)}
 
 
@@ -98,11 +96,11 @@ def following(layer, expert, experts):
 
 
 @bench.static
-def parameters(layers, experts, width, hidden, bits, device, generator):
+def parameters(layers, experts, width, hidden, dtype, device, generator):
     def matrices(count):
         # Up, and down turned: of one shape, so that an expert is one piece.
         drawn = torch.randn(count, 2, hidden, width, device=device, generator=generator)
-        return drawn.mul_(0.5 * width**-0.5).to(DTYPES[bits])
+        return drawn.mul_(0.5 * width**-0.5).to(dtype)
 
     return {"dense": matrices(layers), "store": matrices(layers * experts)}
 

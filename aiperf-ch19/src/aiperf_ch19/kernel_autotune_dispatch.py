@@ -26,7 +26,6 @@ bench = Benchmark(goal="speed", clock="device", threads=1, prepare_timeout_s=600
 both = bench.on(("cpu", "cuda"))
 host_code = host_source("kernel_autotune_dispatch.c")
 
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
 # Height and width of a tile in registers, as in the C file.
 CPU_TILES = [(rows, columns) for rows in (1, 2, 4, 6, 8) for columns in (8, 16, 32)]
 CPU_GOOD, LANES = (6, 16), 8
@@ -64,13 +63,13 @@ kernels = triton_source(
 
 
 @bench.workload(
-    smoke={"width": 48, "hidden": 80, "tokens": 17, "rounds": 3, "bits": 32},
-    cpu={"width": 256, "hidden": 768, "tokens": 64, "rounds": 64, "bits": 32},
-    cuda={"width": 4096, "hidden": 14336, "tokens": 4096, "rounds": 8, "bits": 16},
+    smoke={"width": 48, "hidden": 80, "tokens": 17, "rounds": 3, "dtype": "fp32"},
+    cpu={"width": 256, "hidden": 768, "tokens": 64, "rounds": 64, "dtype": "fp32"},
+    cuda={"width": 4096, "hidden": 14336, "tokens": 4096, "rounds": 8, "dtype": "bf16"},
 )
-def inputs(width, hidden, tokens, rounds, bits, device, generator):
+def inputs(width, hidden, tokens, rounds, dtype, device, generator):
     def normal(rows, columns):
-        return torch.randn(rows, columns, device=device, generator=generator).to(DTYPES[bits])
+        return torch.randn(rows, columns, device=device, generator=generator).to(dtype)
 
     calls = batches(tokens, rounds)
     return {
@@ -86,10 +85,10 @@ def batches(tokens, rounds):
 
 
 @bench.static
-def weights(width, hidden, bits, device, generator):
+def weights(width, hidden, dtype, device, generator):
     def matrix(rows, columns):
         drawn = torch.randn(rows, columns, device=device, generator=generator)
-        return drawn.div_(math.sqrt(rows)).to(DTYPES[bits])
+        return drawn.div_(math.sqrt(rows)).to(dtype)
 
     return {"qkv": matrix(width, width + width // 2), "up": matrix(width, hidden), "down": matrix(hidden, width)}
 

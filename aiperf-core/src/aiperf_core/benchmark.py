@@ -40,6 +40,7 @@ from aiperf_core.contributed import as_names
 from aiperf_core.cost import WORK, Cost
 from aiperf_core.errors import BenchmarkError
 from aiperf_core.goal import Goal, make_goal
+from aiperf_core.precision import DTYPE_BITS, dtype_of
 from aiperf_core.prediction import Prediction
 from aiperf_core.requirements import ACCEPTED, is_requirement
 from aiperf_core.switches import variants_of, with_flags
@@ -54,6 +55,8 @@ BUILT_IN_METRICS = ("rel_l2", "max_abs_error", "one_minus_cosine")
 _MECHANISM = re.compile(r"[a-z0-9][a-z0-9_ -]*")
 
 Params = dict[str, float]
+# Sizes as an author gives them: numbers, and a `dtype` by its name.
+Sizes = Mapping[str, Any]
 # The place of a mistake: a file and line, or the code.
 Place = str | Callable[..., Any]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -187,7 +190,7 @@ class Benchmark:
         state: str | Iterable[str] = (),
         files: str | Iterable[str] = (),
         served: str | Iterable[str] = (),
-        **presets: Params,
+        **presets: Sizes,
     ) -> Callable[[Decorated], Decorated]:
         """Declare the inputs and their sizes.
 
@@ -196,6 +199,7 @@ class Benchmark:
         copies the values to fixed addresses.
 
         presets: each keyword is a preset of sizes. `smoke` is required; a preset named after a device is its default.
+            A size `dtype`, `bf16` or `fp32`, is stored as the number `bits`; functions take either, `dtype` as torch's.
         state: inputs that a call may change; the harness restores them.
         files: CPU tensors that implementations read from disk. They get the path of a file with the bytes, which with
             cache='cold' is not in the page cache when a call starts.
@@ -210,14 +214,15 @@ class Benchmark:
 
         def declare(function: Decorated) -> Decorated:
             self._only_one("workload", self._workload, function)
-            self._check_served(function, as_names(served), presets)
-            self._check_presets(function, presets)
-            sizes = next(iter(presets.values()))
+            numbers = {name: self._numbers(function, sizes) for name, sizes in presets.items()}
+            self._check_served(function, as_names(served), numbers)
+            self._check_presets(function, numbers)
+            sizes = next(iter(numbers.values()))
             self._check_arguments(function, _given_to_draw(sizes))
             if files and WORLD_SIZE in sizes:
                 self._mistake(function, f"has files={files!r} and ranks; files are for workloads of one process")
             self._workload = Workload(
-                function, presets, as_names(state), files=as_names(files), served=as_names(served)
+                function, numbers, as_names(state), files=as_names(files), served=as_names(served)
             )
             return function
 
@@ -417,7 +422,7 @@ class Benchmark:
         """
         return On(self, as_names(device), as_names(requires))
 
-    def awkward(self, *sizes: Mapping[str, float], **values: Iterable[float]) -> None:
+    def awkward(self, *sizes: Sizes, **values: Iterable[float | str]) -> None:
         """Declare the sizes at which conformance tests every implementation besides `smoke`: those that break code.
 
         sizes: each replaces some sizes of `smoke`.
@@ -427,7 +432,8 @@ class Benchmark:
         """
         if self.awkward_sizes is not None:
             self._mistake(self.where, "declares its awkward sizes a second time; give them in one bench.awkward(...)")
-        self.awkward_sizes = [*map(dict, sizes), *({name: value} for name, many in values.items() for value in many)]
+        single = [{name: value} for name, many in values.items() for value in many]
+        self.awkward_sizes = [self._numbers(self.where, declared) for declared in (*sizes, *single)]
 
     def sass(
         self,
@@ -469,7 +475,7 @@ class Benchmark:
         device: str = "cuda",
         implementation: str | None = None,
         size: str | None = None,
-        params: Mapping[str, float] | None = None,
+        params: Sizes | None = None,
         launches: int = 1,
         cause: str = "",
         shown_by: str = "",
@@ -489,7 +495,7 @@ class Benchmark:
                 device=device,
                 implementation=implementation,
                 size=size,
-                params=dict(params or {}),
+                params=self._numbers(self.where, params or {}),
                 launches=launches,
                 cause=cause,
                 shown_by=shown_by,
@@ -607,7 +613,7 @@ class Benchmark:
             sizes = next(iter(self.task.presets.values()))
             self._check_arguments(self._static, _given_to_draw(sizes))
         for function in (self._cost, *filter(None, {one.cost for one in self.implementations})):
-            self._check_arguments(function, set(next(iter(self.task.presets.values()))))
+            self._check_arguments(function, _names_of(next(iter(self.task.presets.values()))))
         for device in {one.device for one in self.implementations}:
             self._check_device(device)
         for device in self.no_gain_on:
@@ -720,6 +726,17 @@ class Benchmark:
         if present is not None:
             self._mistake(function, f"declares a second {what}; a target has one")
 
+    def _numbers(self, where: Place, sizes: Sizes) -> Params:
+        """Sizes with the number of bits of a dtype in place of its name."""
+        if "dtype" not in sizes:
+            return dict(sizes)
+        dtype = sizes["dtype"]
+        if dtype not in DTYPE_BITS:
+            self._mistake(where, f"has dtype={dtype!r}; accepted are {', '.join(DTYPE_BITS)}")
+        if "bits" in sizes:
+            self._mistake(where, f"has dtype={dtype!r} and bits={sizes['bits']!r}; give the dtype alone")
+        return dict(("bits", DTYPE_BITS[dtype]) if key == "dtype" else (key, value) for key, value in sizes.items())
+
     def _check_presets(self, where: Place, presets: Mapping[str, Params]) -> None:
         if "smoke" not in presets:
             found = ", ".join(presets) or "none"
@@ -800,7 +817,12 @@ class On:
 
 def _given_to_draw(sizes: Iterable[str]) -> set[str]:
     """The names of arguments that the functions of a workload may take."""
-    return {*sizes, "device", "generator", *(("rank",) if WORLD_SIZE in sizes else ())}
+    return {*_names_of(sizes), "device", "generator", *(("rank",) if WORLD_SIZE in sizes else ())}
+
+
+def _names_of(sizes: Iterable[str]) -> set[str]:
+    """The names of arguments that sizes give."""
+    return {*sizes, *(("dtype",) if "bits" in sizes else ())}
 
 
 def call_with(function: Callable[..., Any], available: Mapping[str, Any]) -> Any:
@@ -815,6 +837,8 @@ def bind(function: Callable[..., Any], available: Mapping[str, Any]) -> partial[
     """
     parameters = inspect.signature(function).parameters.values()
     names = _required(parameters)
+    if "dtype" in names and "dtype" not in available and "bits" in available:
+        available = {**available, "dtype": dtype_of(available["bits"])}
     missing = [name for name in names if name not in available]
     if missing:
         raise BenchmarkError(

@@ -1,4 +1,4 @@
-"""The precision of float32 matrix products and convolutions.
+"""The precision of float32 matrix products and convolutions, and dtypes as sizes.
 
 The harness computes them in full float32 in every process, whatever the machine's image switches on. Code that may
 round operands says so for the time of a call:
@@ -9,6 +9,26 @@ round operands says so for the time of a call:
 
 import contextlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from aiperf_core.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    import torch
+
+# The dtypes of a preset, by the bits of a value: sizes are numbers wherever they are stored.
+DTYPE_BITS = {"bf16": 16, "fp32": 32}
+
+
+def dtype_of(bits: float) -> "torch.dtype":
+    """The dtype of a size `bits`. Raises `BenchmarkError` for a number that is none of a preset's dtypes."""
+    import torch
+
+    dtypes = {16: torch.bfloat16, 32: torch.float32}
+    if bits not in dtypes:
+        accepted = ", ".join(f"{number} ({name})" for name, number in DTYPE_BITS.items())
+        raise BenchmarkError(f"the size bits={bits:g} is no dtype; accepted are {accepted}")
+    return dtypes[int(bits)]
 
 
 @contextlib.contextmanager

@@ -27,7 +27,6 @@ bench = Benchmark(goal="latency", clock="wall", cache="warm", threads=1, prepare
 both, cuda, cpu = bench.on(("cpu", "cuda")), bench.on("cuda"), bench.on("cpu", requires="compiler")
 host_code = host_source("decode_ladder.c")
 
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
 CACHED_BYTES = 128 << 20  # weights below this may stay in a cache from step to step
 SMOKE = ModelConfig(layers=2, width=40, heads=4, kv_heads=2, hidden=51, vocabulary=97)
 
@@ -40,17 +39,17 @@ def rounding(bits):
 
 
 @bench.workload(
-    smoke={**SMOKE.sizes, "batch": 3, "prompt": 5, "steps": 4, "bits": 32},
-    cpu={**config("tiny").sizes, "batch": 1, "prompt": 16, "steps": 16, "bits": 32},
-    cuda={**config("1b").sizes, "batch": 8, "prompt": 256, "steps": 64, "bits": 16},
+    smoke={**SMOKE.sizes, "batch": 3, "prompt": 5, "steps": 4, "dtype": "fp32"},
+    cpu={**config("tiny").sizes, "batch": 1, "prompt": 16, "steps": 16, "dtype": "fp32"},
+    cuda={**config("1b").sizes, "batch": 8, "prompt": 256, "steps": 64, "dtype": "bf16"},
 )
 def inputs(vocabulary, batch, prompt, device, generator):
     return {"texts": torch.randint(vocabulary, (batch, prompt), device=device, generator=generator)}
 
 
 @bench.static
-def parameters(bits, device, generator, **sizes):
-    return {"weights": planted(model_of(sizes), device, DTYPES[bits], generator)}
+def parameters(dtype, device, generator, **sizes):
+    return {"weights": planted(model_of(sizes), device, dtype, generator)}
 
 
 def model_of(sizes):

@@ -27,7 +27,6 @@ bench = Benchmark(goal="latency", clock="wall", cache="warm", threads=1, prepare
 both, cpu, cuda = bench.on(("cpu", "cuda")), bench.on("cpu"), bench.on("cuda", requires="sm_80")
 
 CANDIDATES = 16
-DTYPES = {16: torch.bfloat16, 32: torch.float32}
 # Seeds: of the permutation that the target has planted, and of the draft's mistakes.
 LANGUAGE, MISTAKES = 5, 6
 SPAN = 64  # the places of a cache are a multiple of this, so that attention's kernels are aligned
@@ -51,7 +50,7 @@ def tolerance(bits):
         **ModelConfig(layers=2, width=48, heads=3, kv_heads=1, hidden=17, vocabulary=131).sizes,
         "draft_layers": 1,
         "draft_width": 32,
-        "bits": 16,
+        "dtype": "bf16",
         "batch": 2,
         "prompt": 7,
         "answer": 17,
@@ -63,7 +62,7 @@ def tolerance(bits):
         "layers": 8,
         "draft_layers": 1,
         "draft_width": 64,
-        "bits": 32,
+        "dtype": "fp32",
         "batch": 1,
         "prompt": 32,
         "answer": 48,
@@ -74,7 +73,7 @@ def tolerance(bits):
         **config("1b").sizes,
         "draft_layers": 2,
         "draft_width": 512,
-        "bits": 16,
+        "dtype": "bf16",
         "batch": 1,
         "prompt": 256,
         "answer": 256,
@@ -105,13 +104,13 @@ def draft_of(sizes):
 
 
 @bench.static
-def parameters(agreement, bits, device, generator, **sizes):
+def parameters(agreement, dtype, device, generator, **sizes):
     target, draft = model_of(sizes), draft_of(sizes)
     says = successors(target.vocabulary, "cpu", torch.Generator().manual_seed(LANGUAGE))
     guesses = agreeing(says, agreement, torch.Generator().manual_seed(MISTAKES))
     return {
-        "weights": planted(target, device, DTYPES[bits], generator, says.to(device)),
-        "draft_weights": planted(draft, device, DTYPES[bits], generator, guesses.to(device)),
+        "weights": planted(target, device, dtype, generator, says.to(device)),
+        "draft_weights": planted(draft, device, dtype, generator, guesses.to(device)),
     }
 
 
@@ -144,7 +143,7 @@ def cost(bits, batch, prompt, answer, **sizes):
 # A prompt and an answer of one token; more guesses than are wanted; a draft that is never right, or always.
 bench.awkward(
     {"prompt": 1, "answer": 1, "batch": 1},
-    {"answer": 3, "ahead": 7, "bits": 32},
+    {"answer": 3, "ahead": 7, "dtype": "fp32"},
     {"ahead": 1, "agreement": 0.0, "batch": 3},
     {"agreement": 1.0, "prompt": 2, "answer": 13, "batch": 5},
 )
