@@ -6,6 +6,7 @@ from typing import Any
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from aiperf_core import pytree
+from aiperf_core.units import percent
 from aiperf_core.validity.lint import SAME_WORK, Outcome, outcome
 
 # Factors for what an author may round or leave out of figures computed from the same sizes.
@@ -124,7 +125,7 @@ def same_work(works: Sequence[Work]) -> Outcome:
         amounts = [getattr(work, name) for work in works]
         least, most = min(amounts), max(amounts)
         if least < (1 - SPREAD) * most:
-            wrong.append(f"the {name} of the reference ({least:,} to {most:,}, {1 - least / most:.1%})")
-    found = f"{len(works)} draws differ by more than {SPREAD:.0%} in {{}}"
+            wrong.append(f"the {name} of the reference ({least:,} to {most:,}, {percent(1 - least / most)})")
+    found = f"{len(works)} draws differ by more than {percent(SPREAD)} in {{}}"
     remedy = "Draw schedules and orders once: with @bench.static, or from a generator with a seed of its own."
     return outcome(SAME_WORK, wrong, found, remedy)
