@@ -1,9 +1,8 @@
 """CUDA graphs: captured from a callable, or made by hand of kernels, edges and loops.
 
 `captured` records what a callable launches, as torch does, and names the line where that is impossible; `graphed` does
-so with an implementation. Edges that let
-a kernel start early, and loops that the device decides about, cannot be captured; `Kernels` and `Graph` build these
-through the CUDA driver.
+so with an implementation. Edges that let a kernel start early, and loops that the device decides about, cannot be
+captured; `Kernels` and `Graph` build these through the CUDA driver.
 """
 
 import ctypes
