@@ -1,3 +1,4 @@
+import gc
 import json
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +16,12 @@ from aiperf_core.profiling import subject
 
 
 @pytest.fixture(autouse=True)
-def _threads_as_before():
-    """What is profiled here sets the threads of this process."""
+def _process_as_before():
+    """What is profiled here sets the threads of this process and switches its garbage collection off."""
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
+    gc.enable()
 
 
 BENCH = """
