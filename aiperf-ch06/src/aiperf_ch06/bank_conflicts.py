@@ -13,6 +13,7 @@ Breaks     One pass: the tile comes from memory and goes back, and that is the b
 """
 
 import torch
+from attrs import evolve
 
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.kernels import cuda_source, host_source
@@ -51,6 +52,11 @@ def cost(tiles, side):
     return Cost(bytes_read=4 * tiles * side**2, bytes_written=4 * tiles * side**2, flops=2 * tiles * side**2)
 
 
+def cost_in_shared_memory(tiles, side, passes):
+    """Passes that are made one by one read and write every word in shared memory."""
+    return evolve(cost(tiles, side), shared_bytes=8 * tiles * side**2 * passes)
+
+
 # A tile; a block that is not full; one pass; an even number of them. Kernels for GPUs are written for sides of 32.
 shapes = [(1, 32, 1), (7, 32, 2), (1, 1, 3), (3, 31, 2), (2, 67, 5)]
 bench.awkward(*({"tiles": tiles, "side": side, "passes": passes} for tiles, side, passes in shapes))
@@ -71,19 +77,22 @@ def rows_of(padding):
 
 loops = loop(host_code, out="a")
 
-cuda.baseline(turn("one_bank"), kind="naive")
+cuda.baseline(turn("one_bank"), kind="naive", cost=cost_in_shared_memory)
 cuda.variant(
     turn("padded"),
+    cost=cost_in_shared_memory,
     adds="padding",
     why="a word more a row: the words of a column lie in 32 different banks, and are read at once",
 )
 cuda.variant(
     turn("swizzled"),
+    cost=cost_in_shared_memory,
     adds="swizzle",
     why="word c of row r lies at c ^ r: rows and columns both meet 32 banks, without more memory",
 )
 cuda.variant(
     turn("wide"),
+    cost=cost_in_shared_memory,
     builds_on="swizzled",
     adds="wide accesses",
     why="a lane turns 4 x 4 words in registers, so that 16 bytes go in an access: a quarter of the instructions",

@@ -17,6 +17,7 @@ Breaks     Long kernels: a launch is then over before the kernel before it is, a
 """
 
 import torch
+from attrs import evolve
 
 from aiperf_core import Benchmark, Cost, Tolerance, graphs
 from aiperf_core.errors import KernelError
@@ -65,6 +66,11 @@ def reference(start, drive, steps):
 def cost(n, steps):
     # Sine and hyperbolic tangent count as one operation each, as little as they can.
     return Cost(bytes_read=8 * n, bytes_written=4 * n, flops=8 * n * steps, precision="fp32")
+
+
+def chain_cost(n, steps):
+    """A chain of kernels needs its launches too, one after another."""
+    return evolve(cost(n, steps), launches=len(recorded_calls(steps)))
 
 
 # One element, primes, and what leaves a block partly full.
@@ -136,7 +142,11 @@ class Eager(TorchChain):
     pass
 
 
-@cuda.variant(adds="graph", why="the driver has the whole chain, and sends it without asking the host for each kernel")
+@cuda.variant(
+    cost=chain_cost,
+    adds="graph",
+    why="the driver has the whole chain, and sends it without asking the host for each kernel",
+)
 class Graph(Chain):
     def make_ready(self):
         self.graph = graphs.Graph()
@@ -164,6 +174,7 @@ class ProgrammaticGraph(Graph):
 cuda.variant(
     graphs.graphed(TorchChain),
     name="torch_graph",
+    cost=chain_cost,
     adds="captured operations",
     why="what torch launches can be captured too, and Python is gone from between its operations",
 )
