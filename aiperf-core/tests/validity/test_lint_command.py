@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from aiperf_core.cli.screen import Screen
 from aiperf_core.errors import UsageError
 from aiperf_core.harness.run import planner
 from aiperf_core.harness.run.planner import Planner
+from aiperf_core.stats.expectations import Expectation, MeasuredRun, Page, write
 
 TARGETS = Path(__file__).parent / "targets"
 PLUGIN = """
@@ -48,7 +50,8 @@ def acme(make_site: Any, lend: Any, tmp_path_factory: pytest.TempPathFactory) ->
     site.write("aiperf_acme/crooked.py", crooked + ROWS)
     site.write("aiperf_acme/rows.c", "\nvoid rows(float* out) { out[0] = missing; }\n")
     site.write("aiperf_acme/broken.py", "import no_such_module\n")
-    site.write("aiperf_acme/elsewhere.py", sound.replace('device="cpu"', 'device="cuda"'))
+    elsewhere = sound.replace('device="cpu"', 'device="cuda"').replace("larger=", "cuda=")
+    site.write("aiperf_acme/elsewhere.py", elsewhere)
     site.write(
         "aiperf_acme/raising.py", sound.replace("return a @ b\n\n\n@bench.cost", "return a @ a\n\n\n@bench.cost")
     )
@@ -184,3 +187,23 @@ def test_help_imports_nothing_heavy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+def test_claims_about_a_device_that_is_not_here(acme: Any) -> None:
+    """Stored figures decide them, so that they are looked at on every machine."""
+    sizes = {"m": 8.0, "n": 31.0, "k": 64.0}
+    row = Expectation(metric="speedup", measured=0.9, low=0.89, high=0.91, sizes=sizes, run=0)
+    run = MeasuredRun(bundle="acme", seal="0" * 64, date="2026-11-28", versions={}, git=None, sources={})
+    file = acme.folder / "aiperf_acme" / "expectations" / "nvidia-h200-x1.json"
+    file.parent.mkdir()
+    try:
+        write(file, Page("nvidia-h200-x1", [run], {"acme.elsewhere:by_columns": row}))
+        result = invoke(acme, "acme.elsewhere", "acme.sound")
+    finally:
+        shutil.rmtree(file.parent)
+    assert result.return_value == 3
+    text = " ".join(result.stdout.split())
+    assert "acme.elsewhere on cuda, by stored figures: 1 problem, 2 ok" in text
+    assert "claims.title: the best variant gains nothing at the default sizes: 0.9x on nvidia-h200-x1" in text
+    assert text.endswith("1 problem: claims.title 1")
+    assert "stored" not in invoke(acme, "acme.elsewhere", "acme.sound", "--device", "cpu").stdout

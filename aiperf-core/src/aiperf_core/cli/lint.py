@@ -1,7 +1,7 @@
 """`aiperf lint`: test whether the judges of benchmarks reject wrong answers."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,10 +23,11 @@ from aiperf_core.targets import TargetFilter
 
 if TYPE_CHECKING:
     from aiperf_core.cli.screen import Screen
-    from aiperf_core.described import DescribedImplementation
+    from aiperf_core.described import Described, DescribedImplementation
     from aiperf_core.devices.device import Device
     from aiperf_core.harness.run.planner import Planner
     from aiperf_core.harness.run.setup import Plan
+    from aiperf_core.stats.expectations import Page
     from aiperf_core.targets import Selection
     from aiperf_core.validity.lint import Outcome
 
@@ -41,6 +42,7 @@ class Linted:
 
     failed: why it could not be linted.
     skipped: why there is nothing to lint.
+    size: empty for a device that this machine lacks, of which the package stores figures.
     outcomes: `test`, `verdict` (ok, problem, note or not applicable), `found` and `remedy` of each test.
     """
 
@@ -87,6 +89,8 @@ def lint(
         results.append(one)
         if not as_json:
             _print(out, one)
+    if not as_json and len(results) > 1:
+        _print_counts(out, results)
     if as_json:
         from aiperf_core.results import jsontext
 
@@ -113,10 +117,26 @@ def _lint_all(
         for selection in selections:
             # A plugin's device only if the target supports it, or if it was given.
             useful = {"cpu", "cuda", *selection.target.devices}
-            here = (name for name in sorted(devices) if name in useful and planner.absent(name) is None)
+            here = [name for name in sorted(devices) if name in useful and planner.absent(name) is None]
             for name in [device] if device else here:
                 planner.options = Options(device=name, known=known, size=size)
                 yield _lint_target(planner, selection, name)
+            if device is None:
+                yield from _lint_elsewhere(planner, selection, here)
+
+
+def _lint_elsewhere(planner: "Planner", selection: "Selection", here: Sequence[str]) -> Iterator[Linted]:
+    """Test the claims about devices that this machine lacks, of which the package stores figures."""
+    from aiperf_core.results.models import SkippedTarget
+
+    target = selection.target
+    pages = [page for page in _pages(selection) if any(key.startswith(f"{target.name}:") for key in page.expected)]
+    absent = [name for name in target.devices if name not in here and any(page.is_of(name) for page in pages)]
+    (described,) = planner.describe([target]) if absent else (None,)
+    if described is None or isinstance(described, SkippedTarget):
+        return
+    for name in absent:
+        yield Linted(target.name, name, outcomes=[asdict(one) for one in _stored(target.name, described, name, pages)])
 
 
 def _lint_target(planner: "Planner", selection: "Selection", device: str) -> Linted:
@@ -135,22 +155,27 @@ def _lint_target(planner: "Planner", selection: "Selection", device: str) -> Lin
         outcomes = ask(planner, plan, "lint", listed=listed)
     except ChildError as error:
         return Linted(name, device, plan.size, plan.params, failed=f"{name!r} could not be linted: {error}")
-    outcomes += [asdict(one) for one in _stored(selection, plan, device)]
+    outcomes += [asdict(one) for one in _stored(name, plan.described, device, _pages(selection))]
     chosen = [one for one in plan.described.on(device) if one.name in (selection.implementations or {one.name})]
     outcomes += [_try(planner, plan, one) for one in chosen]
     return Linted(name, device, plan.size, plan.params, outcomes=outcomes)
 
 
-def _stored(selection: "Selection", plan: "Plan", device: str) -> "Iterator[Outcome]":
-    """Test the target's claims against the figures that its package stores."""
+def _pages(selection: "Selection") -> "list[Page]":
+    """The figures that the package of a target stores, by kinds of machines."""
     from aiperf_core.stats import expectations
-    from aiperf_core.stats.claims import stored_outcomes
 
     source = expectations.source_of(selection.target)
     files = sorted((source.folder / expectations.FOLDER).glob("*.json")) if source else []
-    pages = [page for file in files if (page := expectations.read(file)) is not None]
-    for one in stored_outcomes(selection.target.name, plan.described, device, pages):
-        yield one.where_accepted(plan.described.accepted)
+    return [page for file in files if (page := expectations.read(file)) is not None]
+
+
+def _stored(target: str, described: "Described", device: str, pages: Iterable["Page"]) -> "Iterator[Outcome]":
+    """Test the target's claims against stored figures."""
+    from aiperf_core.stats.claims import stored_outcomes
+
+    for one in stored_outcomes(target, described, device, pages):
+        yield one.where_accepted(described.accepted)
 
 
 def _try(planner: "Planner", plan: "Plan", implementation: "DescribedImplementation") -> dict[str, str]:
@@ -215,12 +240,22 @@ def _print(out: "Screen", one: Linted) -> None:
     counts = Counter(outcome["verdict"] for outcome in one.outcomes)
     said = [_counted(counts[verdict], verdict) for verdict in VERDICTS if counts[verdict]]
     sizes = ", ".join(f"{name}={value:g}" for name, value in one.params.items())
-    head.append(f" at {one.size}{sizes and f' ({sizes})'}: {', '.join(said)}")
+    at = f" at {one.size}{sizes and f' ({sizes})'}" if one.size else ", by stored figures"
+    head.append(f"{at}: {', '.join(said)}")
     out.print_line(head)
     for outcome in [*one.of("problem"), *one.of("note")]:
         verdict = outcome["verdict"]
         line = Text.assemble((verdict, MARKS[verdict]), f"  {words(outcome['test'])}: {lines(outcome['found'])}")
         out.print(Padding(line, (0, 0, 0, 2)), Padding(Text(words(outcome["remedy"]), "dim"), (0, 0, 0, 6)))
+
+
+def _print_counts(out: "Screen", results: list[Linted]) -> None:
+    """Say how many outcomes each test has that needs a look."""
+    for verdict in MARKS:
+        found = Counter(outcome["test"] for one in results for outcome in one.of(verdict))
+        if found:
+            tests = ", ".join(f"{words(test)} {count}" for test, count in found.most_common())
+            out.print_line(f"{_counted(found.total(), verdict)}: {tests}")
 
 
 def _counted(count: int, verdict: str) -> str:

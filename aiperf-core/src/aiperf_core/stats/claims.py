@@ -8,7 +8,6 @@ from aiperf_core import units
 from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.measurements import Estimate
 from aiperf_core.prediction import Prediction
-from aiperf_core.results.hardware import is_gpu
 from aiperf_core.results.models import Row, TargetResult
 from aiperf_core.stats.expectations import Expectation, Page
 from aiperf_core.validity.lint import Outcome, outcome
@@ -55,7 +54,7 @@ def stored_outcomes(target: str, described: Described, device: str, pages: Itera
     """Tests of a target's claims against the figures that its package stores for kinds of machines of a device."""
     steps, refuted, titles = [], [], []
     for page in pages:
-        if is_gpu(page.hardware) != (device == "cuda"):
+        if not page.is_of(device):
             continue
         rows = _stored(target, described, device, page)
         for one in described.on(device):

@@ -23,7 +23,7 @@ from aiperf_core.results import jsontext, structure
 from aiperf_core.results.address import Address
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
-from aiperf_core.results.hardware import checked_key
+from aiperf_core.results.hardware import checked_key, is_gpu
 from aiperf_core.results.models import Manifest, Row, SpeedOfLight, TargetResult, Verdict
 from aiperf_core.results.seal_check import SealError
 from aiperf_core.results.sources import package_hashes
@@ -118,6 +118,10 @@ class Page:
     def run_of(self, name: str) -> MeasuredRun:
         """The run that a row was measured in."""
         return self.runs[self.expected[name].run]
+
+    def is_of(self, device: str) -> bool:
+        """Tell whether its figures are of machines with such a device."""
+        return is_gpu(self.hardware) == (device == "cuda")
 
 
 @frozen

@@ -13,7 +13,6 @@ from aiperf_core.described import Described
 from aiperf_core.errors import BundleError
 from aiperf_core.goal import Goal
 from aiperf_core.measurements import Estimate
-from aiperf_core.results.hardware import is_gpu
 from aiperf_core.results.listing import Run
 from aiperf_core.results.models import Manifest, TargetResult
 from aiperf_core.stats import expectations
@@ -126,7 +125,7 @@ def _pages(folder: Path, unreadable: list[str]) -> Iterator[tuple[Path, Page]]:
 
 
 def _was_on_gpu(name: str, results: Sequence[_Measured], pages: Sequence[tuple[Path, Page]]) -> bool:
-    kept = (row for _, page in pages if is_gpu(page.hardware) for row in page.expected)
+    kept = (row for _, page in pages if page.is_of("cuda") for row in page.expected)
     return any(one.outline.device == "cuda" for one in results) or any(row.partition(":")[0] == name for row in kept)
 
 
@@ -162,7 +161,7 @@ def _kept(
 ) -> Iterator[tuple[Reached, Origin]]:
     """The figures of a goal in expectations files."""
     for path, page in pages:
-        if is_gpu(page.hardware) != (goal.device == "cuda"):
+        if not page.is_of(goal.device):
             continue
         for key, row in page.expected.items():
             target, _, implementation = key.partition(":")

@@ -1,0 +1,28 @@
+"""Steps of the lessons that gain nothing in the stored figures of GPUs, and do not say what they teach."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from aiperf_core.harness.roles.describer import describe
+from aiperf_core.loading import load_benchmark
+from aiperf_core.stats import expectations
+from aiperf_core.stats.claims import stored_outcomes
+
+if TYPE_CHECKING:
+    from aiperf_core.plugins import Plugins
+
+# How many there are. A step that is mended, or says what its loss teaches, lowers the number; nothing raises it.
+STEPS = 30
+
+
+def test_lost_steps_only_become_fewer(plugins: "Plugins") -> None:
+    lost: Counter[str] = Counter()
+    for target in (selection.target for selection in plugins.select(("ch*", "labs.*"))):
+        source = expectations.source_of(target)
+        files = sorted((source.folder / expectations.FOLDER).glob("*.json")) if source else []
+        pages = [page for file in files if (page := expectations.read(file)) is not None]
+        described = describe(load_benchmark(target), target.module)
+        for found in stored_outcomes(target.name, described, "cuda", pages):
+            assert found.verdict in ("ok", "note"), (target.name, found)
+            lost[target.name] += found.found.count(" over ")
+    assert lost.total() == STEPS, f"lower STEPS to {lost.total()}, or say in teaches='...' what a loss teaches: {+lost}"
