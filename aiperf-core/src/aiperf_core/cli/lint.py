@@ -251,11 +251,13 @@ def _print(out: "Screen", one: Linted) -> None:
 
 def _print_counts(out: "Screen", results: list[Linted]) -> None:
     """Say how many outcomes each test has that needs a look."""
+    from rich.text import Text
+
     for verdict in MARKS:
         found = Counter(outcome["test"] for one in results for outcome in one.of(verdict))
         if found:
             tests = ", ".join(f"{words(test)} {count}" for test, count in found.most_common())
-            out.print_line(f"{_counted(found.total(), verdict)}: {tests}")
+            out.print_line(Text(f"{_counted(found.total(), verdict)}: {tests}"))
 
 
 def _counted(count: int, verdict: str) -> str:
