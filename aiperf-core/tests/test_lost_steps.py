@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from aiperf_core.harness.roles.describer import describe
 from aiperf_core.loading import load_benchmark
-from aiperf_core.stats import expectations
 from aiperf_core.stats.claims import stored_outcomes
+from aiperf_core.stats.expectations import pages_of
 
 if TYPE_CHECKING:
     from aiperf_core.plugins import Plugins
@@ -18,11 +18,8 @@ STEPS = 30
 def test_lost_steps_only_become_fewer(plugins: "Plugins") -> None:
     lost: Counter[str] = Counter()
     for target in (selection.target for selection in plugins.select(("ch*", "labs.*"))):
-        source = expectations.source_of(target)
-        files = sorted((source.folder / expectations.FOLDER).glob("*.json")) if source else []
-        pages = [page for file in files if (page := expectations.read(file)) is not None]
         described = describe(load_benchmark(target), target.module)
-        for found in stored_outcomes(target.name, described, "cuda", pages):
+        for found in stored_outcomes(target.name, described, "cuda", pages_of(target)):
             assert found.verdict in ("ok", "note"), (target.name, found)
             lost[target.name] += found.found.count(" over ")
     assert lost.total() == STEPS, f"lower STEPS to {lost.total()}, or say in teaches='...' what a loss teaches: {+lost}"

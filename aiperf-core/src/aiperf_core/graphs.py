@@ -20,6 +20,7 @@ from attrs import field, frozen
 from aiperf_core.benchmark import bind, call_with, snake_case
 from aiperf_core.errors import KernelError, SkipError
 from aiperf_core.kernels import CudaSource, cuda_driver
+from aiperf_core.names import camel_case
 
 __all__ = [
     "Call",
@@ -152,7 +153,7 @@ def graphed(code: str | Callable[..., Any]) -> type:
         "__module__": caller.f_globals.get("__name__", "?"),
         "declared_at": f"{caller.f_code.co_filename}:{caller.f_lineno}",
     }
-    return type("".join(part.capitalize() for part in f"{name}_graph".split("_")), (GraphedImplementation,), facts)
+    return type(camel_case(f"{name}_graph"), (GraphedImplementation,), facts)
 
 
 class GraphedImplementation:

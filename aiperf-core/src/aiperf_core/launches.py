@@ -24,6 +24,7 @@ from attrs import evolve, field, frozen
 from aiperf_core.benchmark import Params, bind, call_with
 from aiperf_core.errors import BenchmarkError, CompileError, KernelError, SkipError
 from aiperf_core.kernels import CudaSource, HostSource, TritonSource
+from aiperf_core.names import camel_case
 
 # A value, or a function that takes inputs, sizes and made values by name.
 Rule = Any
@@ -87,7 +88,7 @@ class Ready:
             "__module__": caller.f_globals.get("__name__", "?"),
             "declared_at": f"{caller.f_code.co_filename}:{caller.f_lineno}",
         }
-        return type("".join(part.capitalize() for part in name.split("_")), (ReadyImplementation,), facts)
+        return type(camel_case(name), (ReadyImplementation,), facts)
 
 
 def _fields(pattern: str) -> list[str]:

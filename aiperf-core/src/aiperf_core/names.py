@@ -39,6 +39,11 @@ def path_words(path: Path | str) -> str:
     return text if len(text) <= MOST_OF_A_PATH else f"{text[:MOST_OF_A_PATH]}..."
 
 
+def camel_case(name: str) -> str:
+    """The name of a class from that of an implementation: `WideLoads` of `wide_loads`."""
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
 def cause(error: OSError | UnicodeError) -> str:
     """Why a file cannot be read, in words: without the number of the error, and without the path again."""
     return getattr(error, "strerror", None) or str(error)

@@ -21,7 +21,7 @@ DTYPE_BITS = {"bf16": 16, "fp32": 32}
 
 
 def dtype_of(bits: float) -> "torch.dtype":
-    """The dtype of a size `bits`. Raises `BenchmarkError` for a number that is none of a preset's dtypes."""
+    """The dtype of a size `bits`. Raises `BenchmarkError` for any other number than 16 and 32."""
     import torch
 
     dtypes = {16: torch.bfloat16, 32: torch.float32}

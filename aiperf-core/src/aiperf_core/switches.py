@@ -18,6 +18,7 @@ from typing import Any
 from attrs import frozen
 
 from aiperf_core.errors import BenchmarkError
+from aiperf_core.names import camel_case
 
 _SWITCH = "switch"
 
@@ -95,4 +96,4 @@ def _flagged(
 def with_flags(code: type, values: Any, name: str, where: str) -> type:
     """The variant `name` of a class, with these flags; `where` is the place of the class."""
     facts = {"flags": values, "__module__": code.__module__, "declared_name": name, "declared_at": where}
-    return type("".join(part.capitalize() for part in name.split("_")), (code,), facts)
+    return type(camel_case(name), (code,), facts)

@@ -155,8 +155,8 @@ def test_kernels_of_the_core_compile(file: Path, arch: str, monkeypatch: pytest.
 
     monkeypatch.setenv("AIPERF_CACHE_DIR", str(tmp_path))
     source = CudaSource(file)
-    code, log = source.compile_with_log(arch)
-    used = resources_of(code, parse_arch(arch), spills_in(log))
+    compiled = source.compile_instances(arch, ())
+    used = resources_of(compiled.code, parse_arch(arch), spills_in(compiled.log.decode()))
     assert used.keys() == set(source.names())
     # A register that is spilled would make a ceiling too low.
     assert all(one.stack_bytes == one.spill_bytes == 0 for one in used.values())

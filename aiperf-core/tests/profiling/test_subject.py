@@ -17,7 +17,7 @@ from aiperf_core.profiling import subject
 
 @pytest.fixture(autouse=True)
 def _process_as_before():
-    """What is profiled here sets the threads of this process and switches its garbage collection off."""
+    """Restore the threads and the garbage collection of this process, which a profiled subject changes."""
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)

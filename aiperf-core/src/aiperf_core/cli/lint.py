@@ -128,9 +128,10 @@ def _lint_all(
 def _lint_elsewhere(planner: "Planner", selection: "Selection", here: Sequence[str]) -> Iterator[Linted]:
     """Test the claims about devices that this machine lacks, of which the package stores figures."""
     from aiperf_core.results.models import SkippedTarget
+    from aiperf_core.stats.expectations import pages_of
 
     target = selection.target
-    pages = [page for page in _pages(selection) if any(key.startswith(f"{target.name}:") for key in page.expected)]
+    pages = [page for page in pages_of(target) if any(key.startswith(f"{target.name}:") for key in page.expected)]
     absent = [name for name in target.devices if name not in here and any(page.is_of(name) for page in pages)]
     (described,) = planner.describe([target]) if absent else (None,)
     if described is None or isinstance(described, SkippedTarget):
@@ -142,6 +143,7 @@ def _lint_elsewhere(planner: "Planner", selection: "Selection", here: Sequence[s
 def _lint_target(planner: "Planner", selection: "Selection", device: str) -> Linted:
     from aiperf_core.harness.processes.child import ChildError
     from aiperf_core.results.models import Verdict
+    from aiperf_core.stats.expectations import pages_of
 
     name = selection.target.name
     plans, skipped = planner.plan([selection])
@@ -155,19 +157,10 @@ def _lint_target(planner: "Planner", selection: "Selection", device: str) -> Lin
         outcomes = ask(planner, plan, "lint", listed=listed)
     except ChildError as error:
         return Linted(name, device, plan.size, plan.params, failed=f"{name!r} could not be linted: {error}")
-    outcomes += [asdict(one) for one in _stored(name, plan.described, device, _pages(selection))]
+    outcomes += [asdict(one) for one in _stored(name, plan.described, device, pages_of(selection.target))]
     chosen = [one for one in plan.described.on(device) if one.name in (selection.implementations or {one.name})]
     outcomes += [_try(planner, plan, one) for one in chosen]
     return Linted(name, device, plan.size, plan.params, outcomes=outcomes)
-
-
-def _pages(selection: "Selection") -> "list[Page]":
-    """The figures that the package of a target stores, by kinds of machines."""
-    from aiperf_core.stats import expectations
-
-    source = expectations.source_of(selection.target)
-    files = sorted((source.folder / expectations.FOLDER).glob("*.json")) if source else []
-    return [page for file in files if (page := expectations.read(file)) is not None]
 
 
 def _stored(target: str, described: "Described", device: str, pages: Iterable["Page"]) -> "Iterator[Outcome]":

@@ -98,15 +98,10 @@ class CudaSource:
         """
         return self._compiled(arch).code
 
-    def compile_with_log(self, arch: str) -> tuple[bytes, str]:
-        """The machine code as by `compile`, and the log of the assembler, which names the spills of each kernel."""
-        compiled = self.compile_instances(arch, ())
-        return compiled.code, compiled.log.decode(errors="replace")
-
     def compile_instances(self, arch: str, expressions: Sequence[str]) -> Compiled:
         """The machine code as by `compile`, with instances of templates such as `by_warp<float, true>`, and the log.
 
-        Raises `KernelError` for an expression that is no kernel of the file, too.
+        The log names the spills of kernels. Raises `KernelError` for an expression that is no kernel of the file, too.
         """
         return self._compiled(arch, expressions, with_log=True)
 

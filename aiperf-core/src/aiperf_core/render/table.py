@@ -6,7 +6,7 @@ stand below their figures; below 76 a row is a list. The speedup of a step is a 
 """
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -84,38 +84,38 @@ def _rows(result: TargetResult, look: Look, width: int, view: View) -> list[Text
         stacks: tuple[Stack, ...] = tuple((name,) for name in chosen)
     else:
         stacks = INLINE if width >= INLINE_FROM else STACKED
-    columns = [_column(result, rows, stack, look) for stack in stacks]
-    wide = [_width(result, rows, stack, look) for stack in stacks]
+    names = [name for stack in stacks for name in stack]
+    cells = [{name: COLUMNS[name].show(result, row, look) for name in names} for row in rows]
+    columns = [_column(cells, stack) for stack in stacks]
+    wide = [_width(cells, stack) for stack in stacks]
     left = width - sum(wide) - GAP * len(wide)
     if left < NARROWEST_NAME or (not view.columns and width < STACKED_FROM):
         return _list(result, rows, stacks, look, width)
     name = min(left, WIDEST_NAME)
-    figures = [[_stack(result, row, stack, look) for stack in stacks] for row in rows]
+    figures = [[_stack(shown, stack) for stack in stacks] for shown in cells]
     columns = [Column(("implementation"[:name],)), *columns]
     return _grid(columns, [name, *wide], rows, figures, look, spaced=stacks is STACKED)
 
 
-def _width(result: TargetResult, rows: Sequence[Row], stack: Stack, look: Look) -> int:
-    figures = (COLUMNS[name].show(result, row, look) for row in rows for name in stack)
-    return max([*(COLUMNS[name].width for name in stack), *(text.cell_len for text in figures)])
+def _width(cells: Sequence[Mapping[str, Text]], stack: Stack) -> int:
+    return max([*(COLUMNS[name].width for name in stack), *(shown[name].cell_len for shown in cells for name in stack)])
 
 
-def _column(result: TargetResult, rows: Sequence[Row], stack: Stack, look: Look) -> Column:
+def _column(cells: Sequence[Mapping[str, Text]], stack: Stack) -> Column:
     """The heading of a stack. Figures below the first that no row has are left out."""
     first, *others = stack
     below = [name for name in others if name not in STEP]
-    shown = [name for name in below if any(COLUMNS[name].show(result, row, look) for row in rows)]
-    heads = [COLUMNS[name].head for name in (first, *shown)]
+    filled_below = [name for name in below if any(shown[name] for shown in cells)]
+    heads = [COLUMNS[name].head for name in (first, *filled_below)]
     return Column(tuple(head for head in heads if head), COLUMNS[first].right)
 
 
-def _stack(result: TargetResult, row: Row, stack: Stack, look: Look) -> list[Text]:
+def _stack(shown: Mapping[str, Text], stack: Stack) -> list[Text]:
     """The figures of a row above each other. An empty figure keeps its line where others follow."""
-    shown = {name: COLUMNS[name].show(result, row, look) for name in stack}
     if len(stack) == 1:
-        return [text for text in shown.values() if text]
-    cell = [text for name, text in shown.items() if name not in STEP]
-    step = [shown[name] for name in STEP if name in shown]
+        return [shown[name] for name in stack if shown[name]]
+    cell = [shown[name] for name in stack if name not in STEP]
+    step = [shown[name] for name in STEP if name in stack]
     if any(step):
         cell.append(Text(" ").join([Text("step"), *step]))
     for text in cell[1:]:

@@ -187,6 +187,13 @@ def read(path: Path) -> Page | None:
     return page
 
 
+def pages_of(target: InstalledTarget) -> list[Page]:
+    """The expectations files of a target's package, by kind of machine. Raises as `read`."""
+    source = source_of(target)
+    files = sorted((source.folder / FOLDER).glob("*.json")) if source else []
+    return [page for file in files if (page := read(file)) is not None]
+
+
 def write(path: Path, page: Page) -> None:
     """Write an expectations file, whole or not at all: the head, then a line for each row. Raises BundleError."""
     page = compacted(page)

@@ -304,7 +304,7 @@ class LastRound:
         return clock_agreement.compare(self.bench.baseline.observed, one.observed, clocks, audit, vouches)
 
     def _audit_again(self, one: Participant) -> bool:
-        """Whether CUPTI looked at an implementation again. Strays and threads of the first time stay."""
+        """Let CUPTI look at an implementation again; tell whether it did. Strays and threads of the first time stay."""
         first = one.observed.audit
         one.post("start_audit")
         if first is None or not one.active or not self._audit_one(one):
