@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -14,58 +14,11 @@ import pytest
 from aiperf_core.harness.processes.child import Child, ForkServer
 from aiperf_core.harness.run.options import Options
 from aiperf_core.harness.run.planner import Planner
-from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 
 # The folders of `public_api.py`, and of modules that make up results, evidence and a driver for tests of several files.
 sys.path += [str(Path(__file__).parent / name) for name in ("", "devices", "report", "results", "validity")]
-
-PLUGIN_HEADER = """
-from aiperf_core.commands import Command
-from aiperf_core.hookspecs import hookimpl
-from aiperf_core.targets import Target
-"""
-
-
-class Site:
-    """A folder on `sys.path` in which made-up distributions are installed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def install(
-        self,
-        distribution: str,
-        plugin: str,
-        *,
-        version: str = "0.3",
-        entry_points: str | None = None,
-        requires: str | None = None,
-    ) -> None:
-        """Install `aiperf-acme` as the package `aiperf_acme` with this source as its plugin, and as the group `acme`."""
-        package = distribution.replace("-", "_")
-        group = distribution.removeprefix("aiperf-")
-        self.write(f"{package}/__init__.py", "")
-        self.write(f"{package}/plugin.py", PLUGIN_HEADER + plugin)
-        self.declare(distribution, version, entry_points or f"{group} = {package}.plugin", requires)
-
-    def declare(self, distribution: str, version: str, entry_points: str, requires: str | None = None) -> None:
-        """Write the metadata of a distribution, without any code."""
-        info = f"{distribution.replace('-', '_')}-{version}.dist-info"
-        needs = f"Requires-Dist: {requires}\n" if requires else ""
-        self.write(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n{needs}")
-        self.write(f"{info}/entry_points.txt", f"[aiperf_core]\n{entry_points}\n")
-
-    def write(self, path: str, text: str) -> None:
-        """Write a file in the folder."""
-        file = self.folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-
-    def load(self) -> Plugins:
-        """Load what is installed here, and nothing that is installed elsewhere."""
-        return load_plugins([str(self.folder)])
 
 
 @pytest.fixture(scope="module")
@@ -142,23 +95,9 @@ def bundle(tmp_path: Path) -> Bundle:
 
 
 @pytest.fixture
-def made_up_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands do not judge rows: those of the example have figures that its few samples do not give."""
-    monkeypatch.setattr("aiperf_core.cli.bundles.JUDGED_TARGETS", 0)
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """A folder for made-up distributions; what was imported from it is forgotten afterwards."""
-    before: Mapping[str, object] = dict(sys.modules)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield Site(tmp_path)
-    for name in set(sys.modules) - set(before):
-        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
-            del sys.modules[name]
-
-
-@pytest.fixture(scope="session")
-def make_site() -> type[Site]:
-    """What makes a site in a folder that is on no path here."""
-    return Site
+def weasyprint() -> Any:
+    """WeasyPrint; skips the test where it, or the system's library that it draws with, is missing."""
+    try:
+        return pytest.importorskip("weasyprint")
+    except OSError as error:
+        pytest.skip(f"needs Pango, a library of the system: {error}")

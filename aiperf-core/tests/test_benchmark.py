@@ -372,6 +372,16 @@ MISTAKES = {
         "",
         "FILE: has deferred=True and cache='warm'; deferred calls are timed one at a time, cold.",
     ),
+    "a folder that is none": (
+        {"bench": 'bench = Benchmark(goal="latency", folder="cold")\n'},
+        "",
+        "FILE: has folder='cold'; accepted are True and 'evicted'.",
+    ),
+    "evicted and warm": (
+        {"bench": 'bench = Benchmark(goal="latency", cache="warm", folder="evicted")\n'},
+        "",
+        "FILE: has folder='evicted' and cache='warm'; evicted files are for cold calls.",
+    ),
     "a limit that is none": (
         {"bench": 'bench = Benchmark(goal="latency", prepare_timeout_s=-1)\n'},
         "",

@@ -25,7 +25,7 @@ from aiperf_core.cli.output import OUTPUT_LOST, PIPE_CLOSED
 from aiperf_core.errors import ExitCode
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 # Why a block may be left out.
 REASONS = {
@@ -33,7 +33,7 @@ REASONS = {
     "installs from an index": "tests have no network",
     "needs a GPU": "",
     "needs another tool": "a program that aiperf does not bring, such as ncu",
-    "needs a terminal": "aiperf-analysis/tests/tui/test_terminal.py starts and ends it in one",
+    "needs a terminal": "aiperf-analysis/tests/tui/test_terminal.py and aiperf-learn/tests/test_learn.py type into it",
     "needs a trace": "a file that another profiler wrote",
     "needs several machines": "aiperf-fleet/tests/ranks/test_run_on_several_machines.py runs it on one",
     "serves until it is stopped": "aiperf-analysis/tests/test_dashboard_command.py starts and stops a server",
@@ -133,7 +133,8 @@ class Session:
                 self.folder = self.folder / where
                 assert self.folder.is_dir()
                 return ""
-        return self.environment.run(command, self.folder, codes, AIPERF_CACHE_DIR=str(self.home))
+        folders = {"AIPERF_CACHE_DIR": str(self.home), "XDG_DATA_HOME": str(self.root / "data")}
+        return self.environment.run(command, self.folder, codes, **folders)
 
     def _read(self, block):
         match block.language:
@@ -227,7 +228,7 @@ def test_every_page_is_in_the_table_of_contents():
     while new:
         listed |= new
         new = {entry for page in new for entry in entries(page)} - listed
-    assert {path.stem for path in (ROOT / "docs").rglob("*.md")} == listed
+    assert {path.stem for path in (ROOT / "docs").glob("*.md")} == listed
 
 
 def entries(page):

@@ -6,9 +6,9 @@ import pwd
 import pytest
 
 from aiperf_core.errors import AiperfError
-from aiperf_core.folders import cache_folder, config_folder, home_folder, runtime_folder
+from aiperf_core.folders import cache_folder, config_folder, data_folder, home_folder, runtime_folder
 
-VARIABLES = ("HOME", "AIPERF_CACHE_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR")
+VARIABLES = ("HOME", "AIPERF_CACHE_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
 
 
 @pytest.fixture
@@ -32,18 +32,26 @@ def test_the_cache_folder(monkeypatch, tmp_path):
     assert str(cache_folder()) == "/mine"
 
 
+def test_the_data_folder(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    assert str(data_folder()) == "/home/ada/.local/share/aiperf"
+    monkeypatch.setenv("XDG_DATA_HOME", "/xdg")
+    assert str(data_folder()) == "/xdg/aiperf"
+
+
 @pytest.mark.parametrize("value", ["", "here", "~", "../there"])
 def test_relative_folders_are_ignored(monkeypatch, value):
     home = pwd.getpwuid(os.getuid()).pw_dir
     monkeypatch.delenv("AIPERF_CACHE_DIR", raising=False)
-    for variable in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
+    for variable in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"):
         monkeypatch.setenv(variable, value)
-    found = [str(home_folder()), str(cache_folder()), str(config_folder()), runtime_folder()]
-    assert found == [home, f"{home}/.cache/aiperf", f"{home}/.config/aiperf", None]
+    found = [str(home_folder()), str(cache_folder()), str(config_folder()), str(data_folder()), runtime_folder()]
+    assert found == [home, f"{home}/.cache/aiperf", f"{home}/.config/aiperf", f"{home}/.local/share/aiperf", None]
 
 
 def test_a_user_without_a_home(homeless):
-    assert (home_folder(), config_folder(), cache_folder(), cache_folder()) == (None, None, homeless, homeless)
+    assert (home_folder(), config_folder(), data_folder(), cache_folder()) == (None, None, None, homeless)
     assert homeless.stat().st_mode & 0o777 == 0o700
 
 

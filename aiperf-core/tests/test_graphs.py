@@ -13,6 +13,7 @@ import torch
 from aiperf_core import Benchmark, graphs
 from aiperf_core.benchmark import call_with
 from aiperf_core.errors import BenchmarkError, KernelError, SkipError
+from aiperf_core.kernels import launcher
 
 
 class Gpu:
@@ -199,11 +200,15 @@ def test_a_graph_of_what_is_not_declared_before_it() -> None:
 
 
 def test_what_the_driver_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = SimpleNamespace(cuGetErrorString=lambda status: (0, b"invalid argument"))
-    monkeypatch.setattr(graphs, "cuda_driver", lambda: driver)
+    driver = SimpleNamespace(
+        CUresult=int,
+        cuGetErrorName=lambda status: (0, b"CUDA_ERROR_INVALID_VALUE"),
+        cuGetErrorString=lambda status: (0, b"invalid argument"),
+    )
+    monkeypatch.setattr(launcher, "cuda_driver", lambda: driver)
     with pytest.raises(KernelError) as caught:
         graphs.done((1,))
-    assert str(caught.value) == "the CUDA driver refused: invalid argument"
+    assert str(caught.value) == "the CUDA driver refused: CUDA_ERROR_INVALID_VALUE: invalid argument"
 
 
 @pytest.mark.gpu

@@ -8,11 +8,11 @@ from types import ModuleType, SimpleNamespace
 import pytest
 import torch
 
-from aiperf_core import Benchmark
+from aiperf_core import Benchmark, launches
 from aiperf_core.benchmark import bind, call_with
 from aiperf_core.errors import CompileError, KernelError, SkipError
 from aiperf_core.kernels import host_source
-from aiperf_core.launches import blocks, launch, loop
+from aiperf_core.launches import blocks, filling, launch, loop
 
 SOURCE = """
 #include <stdint.h>
@@ -27,8 +27,10 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A module beside kernels, as an author's file is."""
     (tmp_path / "work.c").write_text(SOURCE)
     (tmp_path / "work.cu").write_text('extern "C" __global__ void turned(const float* a, float* out, int n) {}')
+    (tmp_path / "work_triton.py").write_text("")
     (tmp_path / "work.py").write_text(
-        "from aiperf_core.kernels import cuda_source, host_source\nhost = host_source('work.c')\ncuda = cuda_source('work.cu')\n"
+        "from aiperf_core.kernels import cuda_source, host_source, triton_source\n"
+        "host, cuda = host_source('work.c'), cuda_source('work.cu')\ntriton = triton_source('work_triton.py')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "work", raising=False)
@@ -51,8 +53,25 @@ def test_parameters_take_the_values_of_their_names(module):
 
 
 def test_an_output_like_an_input_that_is_not_there(module):
-    with pytest.raises(KernelError, match=r"test_launches.py:\d+ \(scaled\): out='b' is no input; there are a"):
+    with pytest.raises(KernelError, match=r"test_launches.py:\d+ \(scaled\): out='b': 'b' is no input; there are a"):
         called(loop(module.host, out="b")("scaled"), a=torch.ones(2), n=2)
+
+
+def test_an_output_of_an_inputs_dtype_with_a_shape_of_sizes(module):
+    a = torch.arange(6.0).reshape(2, 3)
+    for shape, found in (("n", (6,)), (("rows", lambda a: a.shape[1], 1), (2, 3, 1)), ((3, "rows"), (3, 2))):
+        out = called(loop(module.host, out=("a", shape), make={"by": 2.0})("scaled"), a=a, n=6, rows=2)
+        assert torch.equal(out, 2 * a.reshape(found))
+
+
+def test_an_output_with_a_shape_that_is_not_there(module):
+    available = {"a": torch.ones(2), "n": 2, "rows": 1}
+    with pytest.raises(KernelError, match=r"out=\('b', 'n'\): 'b' is no input; there are a$"):
+        called(loop(module.host, out=("b", "n"))("scaled"), **available)
+    with pytest.raises(KernelError, match=r"out=\('a', \('m', 3\)\): 'm' is no whole number; the sizes are n, rows$"):
+        called(loop(module.host, out=("a", ("m", 3)))("scaled"), **available)
+    with pytest.raises(KernelError, match=r"is no whole number; the sizes are n, rows$"):
+        called(loop(module.host, out=("a", lambda n: n / 2))("scaled"), **available)
 
 
 def test_only_the_inputs_of_the_kernel_are_asked_for(module):
@@ -111,7 +130,7 @@ def test_a_wrong_number_of_arguments_names_the_file(module):
 
 def test_a_launch_needs_a_grid(module):
     with pytest.raises(
-        KernelError, match=r"launch\(work.cu\) has no grid; give a number, a tuple, or blocks\(n=1024\)"
+        KernelError, match=r"launch\(work.cu\) has no grid; give a number, a tuple, blocks\(n=1024\) or filling\(\)"
     ):
         launch(module.cuda)
 
@@ -147,6 +166,38 @@ def test_a_launch_has_the_shape_of_its_rules(module, monkeypatch):
     ((values, shape),) = seen
     assert [id(values[0]), id(values[1]), values[2]] == [id(a), id(out), 9]
     assert shape == {"grid": (3,), "block": 18, "shared_bytes": 0, "cluster": 2}
+
+
+def test_a_filling_grid_counts_blocks_of_this_launch(module, monkeypatch):
+    seen, asked = [], []
+    kernel_type = type(
+        "Kernel", (SimpleNamespace,), {"__call__": lambda self, *values, **shape: seen.append(shape["grid"])}
+    )
+    kernel = kernel_type(signature=SimpleNamespace(names=("a", "n")))
+
+    def fits(kernel, block, shared_bytes, *, per_multiprocessor):
+        asked.append((block, shared_bytes, per_multiprocessor))
+        return 528
+
+    monkeypatch.setattr(type(module.cuda), "kernel", lambda self, name: kernel)
+    monkeypatch.setattr(launches, "grid_that_fills", fits)
+    for grid in (filling(), filling(per_sm=4, at_most=blocks(n=4)), filling(at_most=(7, 11)), filling(at_most=9)):
+        called(
+            launch(module.cuda, out="a", grid=grid, block=64, shared_bytes=lambda n: 4 * n)("turned"),
+            a=torch.ones(9),
+            n=999,
+        )
+    assert seen == [528, 250, 77, 9]
+    assert asked == [(64, 3996, None), (64, 3996, 4), (64, 3996, None), (64, 3996, None)]
+    with pytest.raises(KernelError, match=r"\(turned\): filling\(\) counts blocks without clusters; give the grid of "):
+        called(launch(module.cuda, out="a", grid=filling(), cluster=2)("turned"), a=torch.ones(9), n=9)
+
+
+def test_a_filling_grid_of_a_triton_kernel(module):
+    with pytest.raises(
+        KernelError, match=r"filling\(\) counts the blocks of CUDA C\+\+ kernels; work_triton.py is Triton$"
+    ):
+        called(launch(module.triton, out="a", grid=filling())("turned"), a=torch.ones(9), n=9)
 
 
 def test_declared_under_its_own_name_and_line():

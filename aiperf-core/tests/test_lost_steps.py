@@ -11,15 +11,12 @@ from aiperf_core.stats.expectations import pages_of
 if TYPE_CHECKING:
     from aiperf_core.plugins import Plugins
 
-# How many there are. A step that is mended, or says what its loss teaches, lowers the number; nothing raises it.
-STEPS = 30
 
-
-def test_lost_steps_only_become_fewer(plugins: "Plugins") -> None:
+def test_every_lost_step_says_what_it_teaches(plugins: "Plugins") -> None:
     lost: Counter[str] = Counter()
     for target in (selection.target for selection in plugins.select(("ch*", "labs.*"))):
         described = describe(load_benchmark(target), target.module)
         for found in stored_outcomes(target.name, described, "cuda", pages_of(target)):
             assert found.verdict in ("ok", "note"), (target.name, found)
             lost[target.name] += found.found.count(" over ")
-    assert lost.total() == STEPS, f"lower STEPS to {lost.total()}, or say in teaches='...' what a loss teaches: {+lost}"
+    assert not +lost, f"mend these steps, or say in teaches='...' what a loss teaches: {+lost}"

@@ -122,3 +122,8 @@ def test_no_repository_no_commit_and_no_git(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert git_commit(tmp_path) is None
     assert git_commit(Path("/nonexistent")) is None
+
+
+def test_a_run_of_python_m_is_recorded_as_the_command_to_type():
+    assert manifest.command_line(["/x/aiperf_core/__main__.py", "run", "ch07"]) == ["aiperf", "run", "ch07"]
+    assert manifest.command_line(["/usr/bin/aiperf-bench", "run"]) == ["aiperf-bench", "run"]

@@ -51,10 +51,18 @@ def test_a_readme_lists_the_targets_as_the_contents_page_does(group):
     readme = (ROOT / f"aiperf-{group}" / "README.md").read_text().splitlines()
     targets = [one for one in load_plugins().targets if one.group == group]
     assert bool(targets) == (
-        group not in ("redteam", "analysis", "calc", "load", "fleet", "traces")
-    )  # with attacks, analyses, calculators, loads and fleets instead
+        group not in ("redteam", "analysis", "calc", "learn", "load", "fleet", "traces")
+    )  # with attacks, analyses, calculators, pages, loads and fleets instead
     listed = [f"| `{one.name}` | {', '.join(one.devices)} | {one.summary} |" for one in targets]
     assert [line for line in readme if line.startswith(f"| `{group}.")] == listed
+
+
+def test_a_former_name_is_no_target_and_leads_to_one():
+    targets = load_plugins().targets
+    former = {name: target.name for target in targets for name in target.formerly}
+    assert not former.keys() & {target.name for target in targets}
+    assert former["labs.draft_verify"] == "ch15.speculative_decoding"  # of another group
+    assert former["ch11.host_sync_removal"] == "ch11.host_device_overlap"
 
 
 @each_package
@@ -75,7 +83,7 @@ def test_nothing_is_explained_that_no_package_asks_for():
 
 
 # Beside the core: packages that were part of a package, so that its users keep their commands. It imports none of them.
-BROUGHT = {"aiperf-analysis": {"aiperf-calc", "aiperf-traces"}}
+BROUGHT = {"aiperf-analysis": {"aiperf-calc", "aiperf-learn", "aiperf-traces"}}
 
 
 @each_package
@@ -91,4 +99,10 @@ def test_a_chapter_has_one_entry_point_and_a_compatible_core(name):
     assert project["entry-points"] == {"aiperf_core": {number: f"aiperf_{number}.plugin"}}
     minor = aiperf_core.__version__.rpartition(".")[0]
     (core,) = [requirement for requirement in project["dependencies"] if requirement.startswith("aiperf-core")]
-    assert re.fullmatch(rf"aiperf-core(\[(cuda|triton|cuda,triton)\])?~={minor}\.0", core)
+    assert re.fullmatch(rf"aiperf-core\[(cuda,)?torch(,triton)?\]~={minor}\.0", core)
+
+
+def test_the_core_reads_results_without_torch():
+    project = PROJECTS["aiperf-core"]["project"]
+    assert not [one for one in project["dependencies"] if one.startswith("torch")]
+    assert [one for one in project["optional-dependencies"]["torch"] if one.startswith("torch>=")]

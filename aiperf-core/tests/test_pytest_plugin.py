@@ -24,10 +24,10 @@ def aiperf_targets():
 """
 HEAD = '''"""Doubling.
 
-Workload   b = 2a.
-Baseline   A product.
-Variants   A sum, and what a test needs.
-Breaks     Nothing.
+Question    How is a number doubled?
+Numbers     b = 2a.
+Prediction  None.
+Limits      None.
 """
 import torch
 
@@ -201,7 +201,7 @@ def conformed(tmp_path_factory, make_site):
     more = "    yield Target('good', 'good', 'speed', ('cpu', 'cuda'))\n    yield Target('odd', 'odd', 'speed', 'abacus')\n"
     site.install("aiperf-acme", f"@hookimpl\ndef aiperf_targets():\n{lines}{more}")
     on_cpu = HEAD.replace('device=("cpu", "cuda")', 'device="cpu"')
-    limits = ("Breaks ", "Limits ")
+    limits = ("Limits ", "Bounds ")
     of_docstring, of_sizes = (f"\nbench.accept('form.{name}', because='a test')\n" for name in ("docstring", "sizes"))
     site.write("aiperf_acme/double.py", on_cpu + VARIANTS)
     site.write(
@@ -254,7 +254,7 @@ def test_a_failure_says_what_is_wrong_and_where_without_our_frames(conformed):
         assert re.search(rf"acme\.double:crash on cpu at n={n}, bits=4: .*SIGABRT", said)
     assert set(re.findall(r"acme\.double:(\w+) on cpu", said)) == {"vectors", "crash"}
     assert "cost.bytes_read: declares 163,840 bytes read; the inputs have 16,384\n" in said
-    assert "form.docstring: the file's docstring has no Breaks\n" in said
+    assert "form.docstring: the labels of the file's docstring: Question, Numbers, Prediction, Bounds\n" in said
     assert "\nacme.priced on cpu: the result changes when it is written and read\n" in said
     assert f"ZeroDivisionError at {site.folder}/aiperf_acme/broken.py:1: division by zero" in said
     assert "no plugin provides the device 'abacus'; known are cpu, cuda" in said

@@ -1,7 +1,5 @@
 """Simulations: their figures against formulas of queueing theory, and invariants that see what breaks them."""
 
-import math
-import time
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -30,8 +28,8 @@ RATE, SERVICE_S = 0.6, 1.0  # a load of 0.6
 COUNT = 40_000
 
 
-def one_station(times: Any, service_s: Any, pace: float = 0.0, **options: Any) -> Simulation:
-    simulation = Simulation(pace=pace)
+def one_station(times: Any, service_s: Any, **options: Any) -> Simulation:
+    simulation = Simulation()
     station = simulation.station("desk", service_s, **options)
 
     def serve(request: Request) -> Generator[simpy.Event, Any, None]:
@@ -107,32 +105,6 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
     assert figures(1) == figures(1)
     assert figures(1) != figures(2)
-
-
-def test_a_simulation_with_a_pace_takes_its_time_and_finds_the_same() -> None:
-    def latency_s(pace: float) -> tuple[list[float], float]:
-        began_s = time.perf_counter()
-        found = one_station(trace([0.0, 1.0, 2.5]), lambda batch: 2.0, pace).run().latency_s.tolist()
-        return found, time.perf_counter() - began_s
-
-    (virtual, _), (paced, took_s) = latency_s(0.0), latency_s(0.02)
-    assert paced == virtual == [2.0, 3.0, 3.5]
-    assert took_s >= 6 * 0.02
-
-
-def test_an_event_that_is_late_keeps_its_simulated_time() -> None:
-    def slow(batch: Sequence[Request]) -> float:
-        time.sleep(0.01)
-        return 1.0
-
-    assert one_station(trace([0.0, 1.0]), slow, pace=1e-6).run().end_s == 2.0
-
-
-@pytest.mark.parametrize("pace", [-1.0, math.inf, math.nan])
-def test_a_pace_that_is_none(pace: float) -> None:
-    with pytest.raises(UsageError) as caught:
-        Simulation(pace=pace)
-    assert str(caught.value) == f"a simulation takes a pace from 0, in real seconds per simulated second; got {pace:g}"
 
 
 @settings(deadline=None, max_examples=40)

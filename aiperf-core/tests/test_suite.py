@@ -77,6 +77,24 @@ def test_the_fields_of_all_suites_and_those_of_the_package(tmp_path):
     assert FORMAT.of(structure.document(found)) == found
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-8"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["suite.toml", "suite.json"])
+def test_marks_and_ends_of_lines_of_editors_are_no_part_of_a_suite(tmp_path, name, encoding, end):
+    text = TEXT if name == "suite.toml" else json.dumps(tomllib.loads(TEXT), indent=1)
+    (tmp_path / name).write_bytes(text.replace("\n", end).encode(encoding))
+    assert FORMAT.read(tmp_path / name).name == "n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_a_suite_in_another_encoding_is_refused(tmp_path, encoding):
+    (tmp_path / "suite.toml").write_bytes(("# \xe9\n" + TEXT).encode(encoding))
+    why = "UTF-16 or UTF-32, not UTF-8" if encoding == "utf-16" else "not UTF-8: byte 0xe9 at position 2"
+    with pytest.raises(UsageError) as caught:
+        FORMAT.read(tmp_path / "suite.toml")
+    assert str(caught.value) == f"'{tmp_path}/suite.toml' is {why}. Save it as UTF-8."
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -1,6 +1,7 @@
 import re
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,6 +147,13 @@ def test_a_filter_that_keeps_nothing_or_knows_no_target_says_so(only, message):
     assert str(caught.value) == message
 
 
+def test_a_former_name_leads_to_the_name_of_today():
+    renamed = evolve(target("ch01.fused_relu"), formerly=("ch01.relu", "ch01.relu_fusion"))
+    with pytest.raises(UnknownTarget) as caught:
+        select(["ch01.relu:tiled"], [*TARGETS, renamed])
+    assert str(caught.value) == "'ch01.relu' is not a target any more. Its name is now 'ch01.fused_relu'"
+
+
 def test_without_targets_the_message_says_how_to_get_some():
     with pytest.raises(UnknownTarget) as caught:
         select(["ch07"], ())
@@ -250,6 +258,16 @@ def test_one_device_may_be_written_without_a_tuple():
         (
             {"tags": "all"},
             "'all' cannot be a tag of target 'a': lower-case letters, digits and hyphens can, such as 'cuda-cpp'",
+        ),
+        (
+            {"formerly": "a"},
+            "'a' cannot be a former name of target 'a': another name of its group can, or one with its group, such as "
+            "'labs.gather'",
+        ),
+        (
+            {"formerly": "b.c.d"},
+            "'b.c.d' cannot be a former name of target 'a': another name of its group can, or one with its group, such "
+            "as 'labs.gather'",
         ),
         ({"module": "not a module"}, "'not a module' is not the dotted name of a module for target 'a'"),
     ],

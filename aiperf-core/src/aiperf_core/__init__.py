@@ -1,8 +1,8 @@
 """A benchmark harness for GPU and AI-systems performance whose numbers can be believed.
 
-Authors of benchmarks import this module, and `aiperf_core.kernels` for kernel sources. `run` measures targets from
-Python, and `aiperf_core.results` reads what runs leave behind. `aiperf_core.hookspecs` has the hooks that a plugin may
-implement.
+Authors of benchmarks import this module, and `aiperf_core.kernels` for kernel sources. `compare` and `timeit` measure
+functions where they are called. `run` measures targets from Python, and `aiperf_core.results` reads what runs leave
+behind. `aiperf_core.hookspecs` has the hooks that a plugin may implement.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from aiperf_core.version import __version__
 
 if TYPE_CHECKING:
     from aiperf_core.harness.run.from_python import run
+    from aiperf_core.inline.compare import compare, do_bench, timeit
     from aiperf_core.results.models import RequestedTarget, RunRequest
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "Tolerance",
     "__version__",
     "bf16",
+    "compare",
+    "do_bench",
     "exact",
     "float32_precision",
     "fp8",
@@ -33,6 +36,7 @@ __all__ = [
     "lossy",
     "run",
     "tf32",
+    "timeit",
 ]
 
 
@@ -42,6 +46,10 @@ def __getattr__(name: str) -> Any:
         from aiperf_core.harness.run.from_python import run
 
         return run
+    if name in ("compare", "do_bench", "timeit"):
+        from aiperf_core.inline import compare
+
+        return getattr(compare, name)
     if name in ("RequestedTarget", "RunRequest"):
         from aiperf_core.results import models
 

@@ -35,6 +35,7 @@ from typing import Any, NoReturn, TypeVar
 
 from attrs import Factory, define, evolve, field, frozen
 
+from aiperf_core import simulated
 from aiperf_core.claims import SassClaim
 from aiperf_core.contributed import as_names
 from aiperf_core.cost import WORK, Cost
@@ -49,6 +50,8 @@ from aiperf_core.tolerance import TOLERANCES, Tolerance
 
 CLOCKS = ("device", "wall")
 CACHES = ("cold", "warm")
+SUBJECTS = ("device", "host")
+EVICTED = "evicted"  # of `folder`
 KINDS = ("reasonable", "naive", "antipattern")
 BUILT_IN_METRICS = ("rel_l2", "max_abs_error", "one_minus_cosine")
 
@@ -110,7 +113,10 @@ class Implementation:
 
 @frozen
 class Workload:
-    """The work itself: sizes, inputs, static arguments, and inputs that a call may change."""
+    """The work itself: sizes, inputs, static arguments, and inputs that a call may change.
+
+    floor: the sizes at which an implementation leaves the host's work alone; empty where none were declared.
+    """
 
     inputs: Callable[..., dict[str, Any]]
     presets: Mapping[str, Params]
@@ -118,6 +124,7 @@ class Workload:
     static: Callable[..., dict[str, Any]] | None = None
     files: tuple[str, ...] = ()
     served: tuple[str, ...] = ()
+    floor: Params = field(factory=dict)
 
 
 @define
@@ -130,25 +137,29 @@ class Benchmark:
         lives there by design (its bytes then set no bound).
     threads: pins every implementation on the CPU to this number of CPUs, and torch to as many threads; None for all.
     folder: implementations may ask for `folder`, the path of an empty folder of their own on disk; the end of the run
-        removes it.
+        removes it. With `evicted` its files are not in the page cache when a call starts.
     deferred: a call may return before its work is done; the timed part is how long the caller is held up. Every
         implementation is then a class with `run`, `finish`, which waits for the work, and `output`, which returns what
         is judged. Both are excluded from all timings; the time until `finish` returns is recorded as `until_done_s`.
     prepare_timeout_s: seconds after which a preparation counts as hung, if longer than the default: for compilers,
         which take minutes on a slow machine.
     no_gain_on: devices on which no variant is expected to be better, with the reason; a run there checks the answers.
+    subject: `device`, or `host` where the lesson is what the host does: launches, waits, allocations. A `why` about a
+        row of which the host takes most is then right.
     """
 
     goal: str
     clock: str = "device"
     cache: str = "cold"
     threads: int | None = None
-    folder: bool = False
+    folder: bool | str = False
     deferred: bool = False
     prepare_timeout_s: float = 0.0
     no_gain_on: Mapping[str, str] = field(factory=dict)
+    subject: str = "device"
     metrics: dict[str, Callable[..., float]] = field(init=False, factory=dict)
     implementations: list[Implementation] = field(init=False, factory=list)
+    simulation: simulated.Simulated | None = field(init=False, default=None)
     goals: list[Goal] = field(init=False, factory=list)
     claims: list[SassClaim] = field(init=False, factory=list)
     awkward_sizes: list[Params] | None = field(init=False, default=None)
@@ -164,6 +175,11 @@ class Benchmark:
         self._accept("goal", self.goal, GOALS)
         self._accept("clock", self.clock, CLOCKS)
         self._accept("cache", self.cache, CACHES)
+        self._accept("subject", self.subject, SUBJECTS)
+        if self.folder not in (False, True, EVICTED):
+            self._mistake(self.where, f"has folder={self.folder!r}; accepted are True and {EVICTED!r}")
+        if self.folder == EVICTED and self.cache == "warm":
+            self._mistake(self.where, f"has folder={EVICTED!r} and cache='warm'; evicted files are for cold calls")
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
             self._mistake(self.where, f"has threads={self.threads!r}; accepted are whole numbers from 1")
         limit = self.prepare_timeout_s
@@ -190,6 +206,7 @@ class Benchmark:
         state: str | Iterable[str] = (),
         files: str | Iterable[str] = (),
         served: str | Iterable[str] = (),
+        floor: Sizes | None = None,
         **presets: Sizes,
     ) -> Callable[[Decorated], Decorated]:
         """Declare the inputs and their sizes.
@@ -207,6 +224,9 @@ class Benchmark:
             `arrival_s` has their arrivals in seconds from the start of a call. Implementations ask for `desk` (see
             `aiperf_core.serving`); the reference takes the tensors and returns a dict of tensors with a row for each
             request. An answer within the size `deadline_s` counts as good. Latencies are recorded beside the time.
+        floor: the sizes of the tensors, each as small as the code takes it, such as `{"n": 1}`. Those that are left out
+            are the length of the program, such as its steps, and stay. A run by the wall clock then times every
+            implementation at these sizes too: its host floor. Conformance tests it there.
 
         A size named `world_size` is the number of ranks, each a process of torch's elastic launcher. The function is
         then called for each rank, takes `rank` too, and returns the inputs of that rank.
@@ -221,8 +241,10 @@ class Benchmark:
             self._check_arguments(function, _given_to_draw(sizes))
             if files and WORLD_SIZE in sizes:
                 self._mistake(function, f"has files={files!r} and ranks; files are for workloads of one process")
+            smallest = self._numbers(function, floor or {})
+            self._check_floor(function, smallest, sizes, served=bool(served), files=bool(files))
             self._workload = Workload(
-                function, numbers, as_names(state), files=as_names(files), served=as_names(served)
+                function, numbers, as_names(state), files=as_names(files), served=as_names(served), floor=smallest
             )
             return function
 
@@ -263,6 +285,21 @@ class Benchmark:
         self._only_one("cost", self._cost, function)
         self._cost = function
         return function
+
+    def simulated(self, *, metric: str, seeds: int = 20) -> None:
+        """Declare that the implementations simulate a schedule, and return the virtual time that it takes.
+
+        Each returns a dict: what the reference returns, and the item `metric` with the virtual seconds; less is better.
+        A sample is a seed, which draws the inputs of all implementations; no clock runs and nothing sleeps. The optimum
+        of the cost, `Cost(optimum_s=...)`, is the bound: the least virtual time that any schedule can take.
+
+        seeds: how many each implementation is simulated for.
+        """
+        try:
+            self.simulation = simulated.Simulated(metric, seeds)
+        except BenchmarkError as error:
+            self._mistake(self.where, str(error))
+        self.clock, self.cache = simulated.CLOCK, "warm"
 
     def metric(self, function: Decorated) -> Decorated:
         """Declare a quality metric, `f(output, reference) -> float`, zero for a perfect answer, named after itself."""
@@ -514,10 +551,35 @@ class Benchmark:
 
     @property
     def tried_sizes(self) -> list[Params]:
-        """The sizes of the presets, and the awkward ones."""
+        """The sizes of the presets, the awkward ones, and those of the floor."""
         presets = self._workload.presets if self._workload else {}
-        awkward = ({**presets.get("smoke", {}), **sizes} for sizes in self.awkward_sizes or ())
+        more = [*(self.awkward_sizes or ()), *filter(None, [self._workload.floor if self._workload else {}])]
+        awkward = ({**presets.get("smoke", {}), **sizes} for sizes in more)
         return [*presets.values(), *awkward]
+
+    def rehearse(self, implementation: Implementation, sizes: Params) -> None:
+        """Prepare and call an implementation once on tensors that have shapes and dtypes, and no values.
+
+        They are torch's fake tensors on the CPU: nothing is allocated, and no kernel of torch runs. Code that reads a
+        value or an address raises. Exceptions pass through.
+        """
+        import torch
+        from torch._functorch import config
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        task = self.task
+        given = {**sizes, "device": "cpu", "rank": 0, "generator": torch.Generator().manual_seed(0)}
+        with config.patch(fake_tensor_allow_unsafe_data_ptr_access=False):
+            fake = FakeTensorMode(allow_non_fake_inputs=True)
+        with fake:
+            drawn: dict[str, Any] = {}
+            for draw in filter(None, (task.static, task.inputs)):
+                drawn |= call_with(draw, given)
+            known = {**sizes, **drawn, "rank": 0}
+            code: Any = implementation.code() if implementation.is_class else implementation.code
+            if hasattr(code, "prepare"):
+                call_with(code.prepare, known)
+            call_with(code.run if implementation.is_class else code, known)
 
     def tolerance_at(self, params: Params) -> Tolerance:
         """The tolerance of outputs at these sizes."""
@@ -622,6 +684,7 @@ class Benchmark:
                 self._mistake(self.where, f"has no_gain_on {device!r}, and no implementation for it; there are {found}")
         for declared in self.goals:
             self._check_goal(declared)
+        self._check_simulated()
         self._check_awkward()
         if not self.implementations:
             self._mistake(self.where, "has no implementation; declare a @bench.baseline and a @bench.variant")
@@ -703,6 +766,25 @@ class Benchmark:
                 if isinstance(value, bool) or not isinstance(value, int | float):
                     self._mistake(self.where, f"has the awkward size {name}={value!r}; accepted are numbers")
 
+    def _check_simulated(self) -> None:
+        if self.simulation is None:
+            return
+        task = self.task
+        if self.goal == "memory" or self.deferred or task.files or task.served or task.floor:
+            self._mistake(
+                self.where,
+                "is simulated; accepted for that is a goal of time, not deferred, without files, served requests and a "
+                "floor",
+            )
+        for name, sizes in task.presets.items():
+            if WORLD_SIZE in sizes:
+                self._mistake(self.where, f"is simulated; preset {name!r} has ranks, and accepted is one process")
+            cost = self.work(sizes)
+            if any(getattr(cost, amount) for amount in WORK):
+                self._mistake(self.where, "is simulated; its cost has Cost(optimum_s=..., tokens=...) and nothing else")
+        if self.devices != ["cpu"]:
+            self._mistake(self.where, f"is simulated; accepted is the device cpu, found {', '.join(self.devices)}")
+
     def _check_goal(self, goal: Goal) -> None:
         here = [one.name for one in self.implementations_on(goal.device)]
         if not here:
@@ -750,6 +832,21 @@ class Benchmark:
                     self._mistake(where, f"has {key}={value!r} in preset {name!r}; accepted are numbers")
                 if key == WORLD_SIZE and (not isinstance(value, int) or value < 1):
                     self._mistake(where, f"has {key}={value!r} in preset {name!r}; accepted are whole numbers from 1")
+
+    def _check_floor(self, where: Place, floor: Params, sizes: Params, *, served: bool, files: bool) -> None:
+        if not floor:
+            return
+        if self.clock != "wall" or self.deferred or served or files or WORLD_SIZE in sizes:
+            self._mistake(
+                where,
+                "has a floor; accepted for that is Benchmark(clock='wall') in one process, not deferred, without files "
+                "and not served",
+            )
+        for name, value in floor.items():
+            if name not in sizes:
+                self._mistake(where, f"has a floor of {name!r}; sizes are {', '.join(sizes)}")
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                self._mistake(where, f"has the floor {name}={value!r}; accepted are numbers")
 
     def _check_served(self, where: Place, served: tuple[str, ...], presets: Mapping[str, Params]) -> None:
         if not served:

@@ -19,6 +19,7 @@ _COMMANDS = {
         "tags": "List the tags of benchmarks.",
         "run": "Measure benchmarks and check their results.",
         "watch": "Measure a target again whenever a file is saved.",
+        "diff": "Compare two functions without a package.",
         "judge": "Benchmark untrusted code in a sandbox.",
         "profile": "Explain with a profiler why an implementation is fast.",
         "reproduce": "Repeat a stored run and compare the verdicts.",
@@ -39,7 +40,6 @@ _COMMANDS = {
         "new": "Create a package of benchmarks, or add a benchmark.",
         "kernels": "Compile the kernels of the installed benchmarks.",
         "lint": "Test whether benchmarks reject wrong answers.",
-        "page": "Write the targets of a package as a page to publish.",
     },
     "Check": {
         "expectations": "Check for regressions against stored results.",
@@ -47,11 +47,15 @@ _COMMANDS = {
         "validity": "List validity issues and the checks that guard against them.",
     },
     "This installation": {
+        "help": "Show the help of a command, or list all commands.",
         "doctor": "Show what this machine can run, and what is missing.",
         "plugins": "List loaded and skipped plugins.",
         "completion": "Print a shell completion script.",
     },
 }
+# Those that `aiperf --help` shows.
+_EVERYDAY = {"list", "run", "watch", "show", "compare", "report", "new", "lint", "doctor"}
+_ATTRIBUTES = {"list": "list_targets", "help": "help_command"}
 
 
 @hookimpl
@@ -59,8 +63,8 @@ def aiperf_commands() -> Iterable[Command]:
     """Contribute the built-in commands."""
     for section, commands in _COMMANDS.items():
         for name, summary in commands.items():
-            attribute = "list_targets" if name == "list" else name
-            yield Command(name, summary, f"aiperf_core.cli.{name}:{attribute}", section=section)
+            load = f"aiperf_core.cli.{name}:{_ATTRIBUTES.get(name, name)}"
+            yield Command(name, summary, load, section=section, everyday=name in _EVERYDAY)
 
 
 @hookimpl

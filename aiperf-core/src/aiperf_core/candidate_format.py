@@ -141,7 +141,7 @@ class Reference:
 
     @property
     def module(self) -> str:
-        """What stands in place of the module of a target."""
+        """Stand-in for the module of a target."""
         return f"{self.load}@{self.path}"
 
 

@@ -25,12 +25,14 @@ class Command:
     load: `"package.module:attribute"` of a click command, or a callable without arguments that returns the command. It
     is resolved only when the command or its help is called, which keeps other commands fast.
     section: the heading in `aiperf --help`, from `SECTIONS`.
+    everyday: whether `aiperf --help` shows it; `aiperf help --all` shows every command.
     """
 
     name: str = field(validator=named("command", _is_name, "use letters, digits and hyphens, such as 'compare'"))
     summary: str = field(validator=one_line("command"))
     load: "str | Callable[[], click.Command]" = field()
     section: str = field(default=SECTIONS[-1], kw_only=True)
+    everyday: bool = field(default=False, kw_only=True)
 
     @load.validator
     def _check_load(self, _: "Attribute[str | Callable[[], click.Command]]", value: object) -> None:

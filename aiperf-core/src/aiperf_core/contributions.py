@@ -97,6 +97,7 @@ def _installed_target(target: Target, origin: Origin) -> InstalledTarget:
         tags=target.tags,
         distribution=origin.distribution,
         version=origin.version,
+        formerly=tuple(name if "." in name else f"{origin.entry_point}.{name}" for name in target.formerly),
     )
 
 

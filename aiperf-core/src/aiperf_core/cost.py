@@ -40,6 +40,7 @@ class Cost:
     special_functions: exponentials, square roots and their like, which a GPU's special function units compute.
     launches: kernels that must run one after another.
     serial_steps: reads that must follow one another, each of a value that the last cache holds.
+    optimum_s: of a simulated target, the least virtual seconds that any schedule can take.
     tokens: tokens, samples or requests that a call delivers.
     """
 
@@ -57,14 +58,15 @@ class Cost:
     special_functions: float = 0.0
     launches: float = 0.0
     serial_steps: float = 0.0
+    optimum_s: float = 0.0
     tokens: float = 0.0
 
     def __attrs_post_init__(self) -> None:
-        for name in (*WORK, "tokens"):
+        for name in (*WORK, "optimum_s", "tokens"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise BenchmarkError(f"a cost cannot have {name}={value!r}; accepted is a finite number from 0")
         if self.precision not in PRECISIONS:
             raise BenchmarkError(f"a cost has precision={self.precision!r}; accepted are {', '.join(PRECISIONS)}")
-        if not any(getattr(self, name) for name in WORK):
+        if not any(getattr(self, name) for name in (*WORK, "optimum_s")):
             raise BenchmarkError(f"a cost of nothing was declared; give {', '.join(WORK[:-1])} or {WORK[-1]}")

@@ -5,6 +5,7 @@ from typing import Any
 from attrs import field, frozen
 
 from aiperf_core.goal import Goal
+from aiperf_core.simulated import Simulated
 
 
 @frozen
@@ -45,6 +46,10 @@ class Described:
 
     tolerances: by preset of sizes.
     awkward: the sizes that conformance tests; null where the author gives none.
+    floor: the sizes of the host floor; empty where the author gives none.
+    simulated: of a target that measures virtual time.
+    subject: what the lesson is about: `device` or `host`.
+    limits: the section `Limits` of the file's docstring.
     accepted: notes of `aiperf lint` that are right, with the reason.
     file: the path of the benchmark's file.
     """
@@ -66,6 +71,10 @@ class Described:
     no_gain_on: dict[str, str] = field(factory=dict)
     goals: list[Goal] = field(factory=list)
     awkward: list[dict[str, Any]] | None = None
+    floor: dict[str, Any] = field(factory=dict)
+    simulated: Simulated | None = None
+    subject: str = "device"
+    limits: str = ""
     accepted: dict[str, str] = field(factory=dict)
     file: str = ""
 

@@ -27,10 +27,10 @@ def _is_name(value: object) -> bool:
 
 
 class DocumentReader(Protocol):
-    """What a package does with the documents of its kind."""
+    """Reader of a package's own kind of documents."""
 
     def recheck(self, bundle: "Bundle", manifest: "Manifest", document: "Document") -> "Iterable[Difference]":
-        """What does not hold: figures that do not follow from the samples, and an exit code that does not follow."""
+        """Yield the differences: figures that do not follow from the samples, and an exit code that does not follow."""
 
     def render(self, document: "Document") -> Iterable[str]:
         """The document as lines of text, for `aiperf show`. Raises `BundleError` for one that cannot be read."""

@@ -54,6 +54,21 @@ class SkipError(AiperfError):
     """This machine cannot run an implementation. The message is the reason in the result."""
 
 
+class TorchMissingError(AiperfError):
+    """A command that measures, or imports a benchmark, without torch."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this needs torch, which is not installed; stored results are read without it. "
+            "Install it: pip install 'aiperf-core[torch]'"
+        )
+
+
+def is_torch_missing(error: BaseException) -> bool:
+    """Whether an import failed because torch is not installed."""
+    return isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "torch"
+
+
 class BundleError(AiperfError):
     """A result folder is missing, incomplete or does not match its schema."""
 

@@ -107,7 +107,7 @@ class TaskStatus(StrEnum):
 
 @frozen(kw_only=True)
 class TaskState:
-    """What an engine says about a submitted task.
+    """State of a submitted task, as its engine tells it.
 
     machine: where it runs or ran, if that is known.
     exit_code: of an ended task; negative for a signal, None where the engine ended it.
@@ -161,7 +161,7 @@ class FleetKind:
         raise NotImplementedError
 
     def log(self, task_id: str) -> str:
-        """What the task printed so far, by the id that `submit` returned; empty where nothing is known."""
+        """Output of the task so far, by the id that `submit` returned; empty where nothing is known."""
         raise NotImplementedError
 
     def cancel(self, task_id: str) -> None:

@@ -22,7 +22,7 @@ _ARGUMENTS = ("two words", "a'quote\"", "$HOME", "*")
 
 
 def fleet_conformance(make: Callable[[Path], FleetKind], folder: Path, timeout_s: float = 60.0) -> list[str]:
-    """What is wrong with an engine, as messages; empty where it keeps the contract. Runs four small tasks.
+    """Problems of an engine, as messages; empty where it keeps the contract. Runs four small tasks.
 
     make: creates an instance for a folder, on machines that take tasks now.
     folder: a new folder; an engine with a shared file system needs it there.

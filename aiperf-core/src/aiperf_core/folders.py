@@ -40,6 +40,12 @@ def config_folder() -> Path | None:
     return base / "aiperf" if base else None
 
 
+def data_folder() -> Path | None:
+    """The folder of the user's records: `aiperf` in `$XDG_DATA_HOME`, else `~/.local/share/aiperf`, or None."""
+    base = _users("XDG_DATA_HOME", ".local/share")
+    return base / "aiperf" if base else None
+
+
 def runtime_folder() -> Path | None:
     """The folder for files of running programs: `aiperf` in `$XDG_RUNTIME_DIR`. None where that is not set."""
     base = _absolute("XDG_RUNTIME_DIR")

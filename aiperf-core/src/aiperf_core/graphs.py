@@ -1,15 +1,14 @@
 """CUDA graphs: captured from a callable, or made by hand of kernels, edges and loops.
 
 `captured` records what a callable launches, as torch does, and names the line where that is impossible; `graphed` does
-so with an implementation. Edges that let a kernel start early, and loops that the device decides about, cannot be
-captured; `Kernels` and `Graph` build these through the CUDA driver.
+so with an implementation. Loops that the device decides about cannot be captured; `Graph` builds these through the CUDA
+driver, of the launches of recordings (`aiperf_core.recorded`).
 """
 
-import ctypes
 import inspect
 import linecache
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -19,19 +18,17 @@ from attrs import field, frozen
 
 from aiperf_core.benchmark import bind, call_with, snake_case
 from aiperf_core.errors import KernelError, SkipError
-from aiperf_core.kernels import CudaSource, cuda_driver
+from aiperf_core.kernels import cuda_driver
+from aiperf_core.kernels.launcher import done
 from aiperf_core.names import camel_case
+from aiperf_core.recorded import Recording
 
 __all__ = [
-    "Call",
     "Captured",
     "Graph",
-    "Kernels",
-    "Prepared",
     "captured",
     "done",
     "graphed",
-    "launcher",
     "require_loops",
 ]
 
@@ -39,8 +36,6 @@ Output = TypeVar("Output")
 
 # Conditional nodes came with CUDA 12.4, as `cuDriverGetVersion` counts.
 CONDITIONAL_DRIVER = 12040
-
-Argument = torch.Tensor | int | float
 
 
 # --- captured graphs
@@ -180,58 +175,6 @@ class GraphedImplementation:
 # --- graphs made by hand
 
 
-@frozen
-class Call:
-    """A kernel of one-dimensional blocks, with its arguments.
-
-    A tensor is passed as its address, a float as C's float and an int as C's int; `wide` arguments come after them, as
-    unsigned 64-bit numbers.
-    """
-
-    kernel: str
-    arguments: Sequence[Argument]
-    grid: int
-    wide: Sequence[int] = ()
-
-
-@frozen
-class Prepared:
-    """A call with its function and its parameters in memory, which must live as long as the call may be made."""
-
-    function: Any
-    parameters: ctypes.Array[ctypes.c_void_p]
-    grid: int
-    keeps: list[Any] = field(repr=False)
-
-    @property
-    def address(self) -> int:
-        """Where the addresses of the parameters lie."""
-        return ctypes.addressof(self.parameters)
-
-
-class Kernels:
-    """The kernels of a source, loaded on torch's current GPU. Raises `SkipError` where there is none that fits."""
-
-    def __init__(self, source: CudaSource) -> None:
-        self._driver = cuda_driver()
-        torch.cuda.current_stream()  # its context is this thread's then
-        cubin = source.cubin_for(torch.cuda.current_device())
-        self._module = done(self._driver.cuModuleLoadData(cubin))
-        self._functions: dict[str, Any] = {}
-
-    def function(self, name: str) -> Any:
-        """The driver's handle of a kernel."""
-        if name not in self._functions:
-            self._functions[name] = done(self._driver.cuModuleGetFunction(self._module, name.encode()))
-        return self._functions[name]
-
-    def prepare(self, call: Call) -> Prepared:
-        """Put a call's parameters into memory."""
-        values = [*map(_in_c, call.arguments), *map(ctypes.c_uint64, call.wide)]
-        addresses = (ctypes.c_void_p * len(values))(*(ctypes.addressof(one) for one in values))
-        return Prepared(self.function(call.kernel), addresses, call.grid, [values, call.arguments])
-
-
 class Graph:
     """A graph under construction; `made` is the driver's. Lives as long as what it launches."""
 
@@ -241,22 +184,24 @@ class Graph:
         self._keeps: list[Any] = []
         self._executable: Any = None
 
-    def chain(self, calls: Iterable[Prepared], block: int, *, early: bool = False) -> list[Any]:
-        """Add a chain of kernels; return their nodes. With `early`, a kernel may start before the previous one ends.
+    def chain(self, recording: Recording) -> list[Any]:
+        """Add the launches of a recording, each behind the one before; return their nodes.
 
-        Such a kernel has to wait by itself (`griddepcontrol.wait`), for which the GPU must be sm_90 or later.
+        An early launch gets an edge that lets it start before the one before it ends. Raises `KernelError` for a
+        recording with other entries.
         """
-        driver, nodes = self._driver, []
-        for call in calls:
+        driver, nodes, edges = self._driver, [], []
+        for bound, early in recording.launches():
             params = driver.CUDA_KERNEL_NODE_PARAMS()
-            params.func, params.kernelParams = call.function, call.address
-            params.gridDimX, params.gridDimY, params.gridDimZ = call.grid, 1, 1
-            params.blockDimX, params.blockDimY, params.blockDimZ = block, 1, 1
+            params.func, params.kernelParams = driver.CUfunction(bound.function), bound.frame.address
+            params.gridDimX, params.gridDimY, params.gridDimZ = bound.launch.grid
+            params.blockDimX, params.blockDimY, params.blockDimZ = bound.launch.block
+            params.sharedMemBytes = bound.launch.shared_bytes
             nodes.append(done(driver.cuGraphAddKernelNode(self.made, None, 0, params)))
-            self._keeps.append(call)
+            edges.append(self._edge(early=early))
+        self._keeps.append(recording)
         if len(nodes) > 1:
-            edges = [self._edge(early=early) for _ in nodes[1:]]
-            done(_edges_added(driver)(self.made, nodes[:-1], nodes[1:], edges, len(edges)))
+            done(_edges_added(driver)(self.made, nodes[:-1], nodes[1:], edges[1:], len(nodes) - 1))
         return nodes
 
     def condition(self) -> int:
@@ -282,14 +227,14 @@ class Graph:
 
     def launch(self) -> None:
         """Launch on torch's current stream. The first time, it is instantiated and uploaded."""
-        self.ready()
-        done(self._driver.cuGraphLaunch(self._executable, torch.cuda.current_stream().cuda_stream))
+        done(self._driver.cuGraphLaunch(self.ready(), torch.cuda.current_stream().cuda_stream))
 
-    def ready(self) -> None:
-        """Instantiate and upload, where that has not been done."""
+    def ready(self) -> Any:
+        """Instantiate and upload, where that has not been done; return the driver's CUgraphExec."""
         if self._executable is None:
             self._executable = done(self._driver.cuGraphInstantiate(self.made, 0))
             done(self._driver.cuGraphUpload(self._executable, torch.cuda.current_stream().cuda_stream))
+        return self._executable
 
     def _edge(self, *, early: bool) -> Any:
         driver, edge = self._driver, self._driver.CUgraphEdgeData()
@@ -314,27 +259,6 @@ def require_loops() -> None:
 def version(number: int) -> str:
     """A version as the driver counts it, in words: 12040 is 12.4."""
     return f"{number // 1000}.{number % 1000 // 10}"
-
-
-def done(result: tuple[Any, ...]) -> Any:
-    """What a call of the driver returned, besides its status. Raises `KernelError` with the reason where it failed."""
-    status, *values = result
-    if int(status):
-        _, text = cuda_driver().cuGetErrorString(status)
-        raise KernelError(f"the CUDA driver refused: {text.decode() if text else status}")
-    return values[0] if values else None
-
-
-def launcher() -> int:
-    """The address of the driver's `cuLaunchKernel`, for C. Raises `SkipError` where there is no driver."""
-    cuda_driver()
-    return ctypes.cast(ctypes.CDLL("libcuda.so.1").cuLaunchKernel, ctypes.c_void_p).value or 0
-
-
-def _in_c(value: Argument) -> Any:
-    if isinstance(value, torch.Tensor):
-        return ctypes.c_void_p(value.data_ptr())
-    return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int(value)
 
 
 # In the bindings for CUDA 12 those that take edges' data have a name of their own.

@@ -14,6 +14,8 @@ that name. Everything but the launch itself happens in the untimed `prepare`.
 """
 
 import inspect
+import math
+import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from string import Formatter
@@ -23,7 +25,7 @@ from attrs import evolve, field, frozen
 
 from aiperf_core.benchmark import Params, bind, call_with
 from aiperf_core.errors import BenchmarkError, CompileError, KernelError, SkipError
-from aiperf_core.kernels import CudaSource, HostSource, TritonSource
+from aiperf_core.kernels import CudaKernel, CudaSource, HostSource, TritonSource, grid_that_fills
 from aiperf_core.names import camel_case
 
 # A value, or a function that takes inputs, sizes and made values by name.
@@ -48,24 +50,45 @@ def blocks(**per: int) -> Callable[..., tuple[int, ...]]:
 
 
 @frozen(kw_only=True)
+class Filling:
+    """A rule for a grid that fills the GPU; see `filling`."""
+
+    per_sm: int | None
+    at_most: Rule
+
+
+def filling(*, per_sm: int | None = None, at_most: Rule = None) -> Filling:
+    """A rule for the grid of a CUDA C++ kernel whose blocks take work until there is none left.
+
+    The grid has the blocks that the GPU holds at once with the launch's `block` and `shared_bytes`.
+
+    per_sm: the most blocks that count on an SM; None for all that it holds.
+    at_most: the most blocks that have work, a grid rule such as `blocks(n=1024)`; None for no bound.
+    """
+    return Filling(per_sm=per_sm, at_most=at_most)
+
+
+@frozen(kw_only=True)
 class Ready:
-    """What all implementations of a file have in common. Called with a name, it makes an implementation.
+    """Common part of all implementations of a file. Called with a name, it makes an implementation.
 
     source: the file of kernels.
-    out: makes the output: a function of inputs and sizes, or the name of an input of its shape and dtype; None where
-        the function's result is the output.
+    out: makes the output: the name of an input of its shape, dtype and device; `("a", shape)` for the dtype and device
+        of the input `a` and a shape of its own, where each size is a number, the name of a size, or a function; or a
+        function of inputs and sizes. None where the function's result is the output.
     make: further values by name, each made in `prepare`, in order: a function of inputs, sizes and values before it.
     zero: the names of made tensors that are set to zero before every call.
     kernel: the kernel's name, in which `{name}` is the implementation's, and sizes and made values may stand:
         `"{name}{word_bytes}"`, or `"{name}<{word}, true>"` for an instance of a template in CUDA C++.
     args: the names of the arguments, in order; None takes the names of the kernel's parameters.
     returns: the name of what the implementation returns, or a function of made values.
-    grid, block, shared_bytes, cluster: of a launch; numbers, tuples, or functions of inputs, sizes and made values.
+    grid, block, shared_bytes, cluster: of a launch; numbers, tuples, or functions of inputs, sizes and made values. A
+        grid may also be `filling()`.
     options: further arguments of a Triton kernel's launch, such as `num_warps`, each as a grid.
     """
 
     source: CudaSource | HostSource | TritonSource
-    out: str | Made | None = None
+    out: str | tuple[str, Rule] | Made | None = None
     make: Mapping[str, Made] = field(factory=dict)
     zero: tuple[str, ...] = ()
     kernel: Rule = "{name}"
@@ -102,7 +125,9 @@ def launch(source: CudaSource | TritonSource, **common: Any) -> Ready:
     Raises `KernelError` for a launch without a grid.
     """
     if "grid" not in common:
-        raise KernelError(f"launch({source.path.name}) has no grid; give a number, a tuple, or blocks(n=1024)")
+        raise KernelError(
+            f"launch({source.path.name}) has no grid; give a number, a tuple, blocks(n=1024) or filling()"
+        )
     return Ready(source=source, **common)
 
 
@@ -146,6 +171,8 @@ class ReadyImplementation:
         values: dict[str, Any] = {}
         if isinstance(ready.out, str):
             values["out"] = self._like(ready.out, available)
+        elif isinstance(ready.out, tuple):
+            values["out"] = self._shaped(*ready.out, available)
         elif ready.out is not None:
             values["out"] = call_with(ready.out, available)
         for name, make in ready.make.items():
@@ -191,29 +218,63 @@ class ReadyImplementation:
         if isinstance(source, HostSource):
             function = source.function(kernel)
             return lambda values: function(*values), list(function.signature.names)
-        grid = self._rule(ready.grid, known)
         if isinstance(source, TritonSource):
-            jit = source.kernel(kernel)
+            if isinstance(ready.grid, Filling):
+                raise KernelError(f"filling() counts the blocks of CUDA C++ kernels; {source.path.name} is Triton")
+            grid, jit = self._rule(ready.grid, known), source.kernel(kernel)
             options = {name: self._rule(option, known) for name, option in ready.options.items()}
             launcher = jit[grid if isinstance(grid, tuple) else (grid,)]
             return lambda values: launcher(*values, **options), list(jit.arg_names)
         loaded = source.kernel(kernel)
-        shape: dict[str, Any] = {"grid": grid, "block": self._rule(ready.block, known)}
-        shape["shared_bytes"] = self._rule(ready.shared_bytes, known)
-        shape["cluster"] = self._rule(ready.cluster, known)
+        rules = {"block": ready.block, "shared_bytes": ready.shared_bytes, "cluster": ready.cluster}
+        shape: dict[str, Any] = {name: self._rule(rule, known) for name, rule in rules.items()}
+        shape["grid"] = self._grid(loaded, shape, known)
         return lambda values: loaded(*values, **shape), list(loaded.signature.names)
+
+    def _grid(self, kernel: CudaKernel, shape: Mapping[str, Any], known: Params) -> Any:
+        grid = self.ready.grid
+        if not isinstance(grid, Filling):
+            return self._rule(grid, known)
+        if shape["cluster"] is not None:
+            raise KernelError("filling() counts blocks without clusters; give the grid of a launch with clusters")
+        fit = grid_that_fills(kernel, shape["block"], shape["shared_bytes"], per_multiprocessor=grid.per_sm)
+        most = self._rule(grid.at_most, known)
+        return fit if most is None else min(fit, math.prod(most) if isinstance(most, tuple) else most)
 
     def _rule(self, rule: Rule, known: Params) -> Any:
         return bind(rule, known)() if callable(rule) else rule
 
     def _like(self, name: str, available: Mapping[str, Any]) -> Any:
-        """Memory of the shape and dtype of an input."""
+        """Memory of the shape, dtype and device of an input."""
+        import torch
+
+        return torch.empty_like(self._tensor(name, available))
+
+    def _shaped(self, name: str, shape: Rule, available: Mapping[str, Any]) -> Any:
+        """Memory of the dtype and device of an input."""
+        import torch
+
+        sizes = shape if isinstance(shape, tuple) else (shape,)
+        like = self._tensor(name, available)
+        return torch.empty([self._size(size, available) for size in sizes], dtype=like.dtype, device=like.device)
+
+    def _tensor(self, name: str, available: Mapping[str, Any]) -> Any:
         import torch
 
         if not isinstance(available.get(name), torch.Tensor):
             tensors = [key for key, value in available.items() if isinstance(value, torch.Tensor)]
-            raise KernelError(f"out={name!r} is no input; there are {', '.join(tensors)}")
-        return torch.empty_like(available[name])
+            raise KernelError(f"out={self.ready.out!r}: {name!r} is no input; there are {', '.join(tensors)}")
+        return available[name]
+
+    def _size(self, size: Rule, available: Mapping[str, Any]) -> int:
+        found: Any = available.get(size) if isinstance(size, str) else self._rule(size, dict(available))
+        try:
+            return operator.index(found)
+        except TypeError:
+            sizes = sorted(key for key, value in available.items() if isinstance(value, int))
+            raise KernelError(
+                f"out={self.ready.out!r}: {size!r} is no whole number; the sizes are {', '.join(sizes)}"
+            ) from None
 
     def _place(self, name: str, known: Params, kernel: str) -> str:
         """The name of the value for a parameter: its own, or its own without `_ptr`."""

@@ -8,7 +8,7 @@ from typing import Any
 from aiperf_core import benchmark
 from aiperf_core.benchmark import Benchmark
 from aiperf_core.candidate_format import adapter, reference_of
-from aiperf_core.errors import BenchmarkError
+from aiperf_core.errors import BenchmarkError, TorchMissingError, is_torch_missing
 
 # Files with the frames between `load_benchmark` and the module that it imports.
 _IMPORTERS = (__file__, str(benchmark.__file__), str(Path(importlib.__file__).parent), "<frozen importlib")
@@ -39,6 +39,8 @@ def load_benchmark(target: Any) -> Benchmark:
         where = "" if place.rpartition(":")[0] in str(error) else f"{place}: "
         raise BenchmarkError(f"{target.name!r} cannot be used. {where}{error}") from None
     except Exception as error:
+        if is_torch_missing(error):
+            raise TorchMissingError from error
         place = _raised_at(error)
         raised = f"raised {type(error).__name__}{place and f' at {place}'}: {error}"
         raise BenchmarkError(f"{target.name!r} cannot be used: importing {target.module!r} {raised}") from error

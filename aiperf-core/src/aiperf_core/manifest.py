@@ -43,5 +43,6 @@ def plugin_records(plugins: Plugins) -> list[dict[str, str]]:
 
 
 def command_line(arguments: Sequence[str]) -> list[str]:
-    """The command as it was typed, without the program's folder."""
-    return [Path(arguments[0]).name, *arguments[1:]]
+    """The command as it was typed, without the program's folder; `aiperf` for `python -m aiperf_core`."""
+    program = Path(arguments[0]).name
+    return ["aiperf" if program == "__main__.py" else program, *arguments[1:]]

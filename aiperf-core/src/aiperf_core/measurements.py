@@ -36,6 +36,9 @@ class Samples:
         from the release of the inputs until all processes had stopped.
     stopped_s: the processor time that the process used before the request, while it was stopped.
     done_s: of deferred work, from the start of the call to the end of the work.
+    witness_s: of a sample by the wall clock, the time of a turn of the witness right before it: a fixed loop of integer
+        arithmetic on the same processor; None where it was not run.
+    simulated_s: of a simulated target, the virtual time that the implementation returned.
     """
 
     round: list[int] = field(factory=list)
@@ -57,6 +60,12 @@ class Samples:
     stopped_s: list[float | None] = field(factory=list)
     done_s: list[float | None] = field(factory=list)
     own_s: list[float | None] = field(factory=list)
+    witness_s: list[float | None] = field(factory=list)
+    simulated_s: list[float | None] = field(factory=list)
+
+    def by(self, clock: str) -> list[float | None]:
+        """The times by a clock: `device`, `wall` or `simulated`."""
+        return {"device": self.device_s, "simulated": self.simulated_s}.get(clock, self.wall_s)
 
 
 @frozen
@@ -237,7 +246,7 @@ class Energy:
 
 @frozen
 class Ceilings:
-    """What a device was measured to reach. Each figure is the best of several runs.
+    """Measured peak rates of a device. Each figure is the best of several runs.
 
     measured: when.
     flop_per_s: matrix products by precision; integer operations for int8.
@@ -390,7 +399,7 @@ class Faults:
 
 @frozen(kw_only=True)
 class Rank:
-    """What one rank of several did in a call.
+    """Work and messages of one rank of several in a call.
 
     rank: its number.
     device: what torch calls its device.

@@ -105,7 +105,7 @@ class Plugins:
 
     @property
     def known_documents(self) -> dict[str, DocumentKind]:
-        """What reads documents, by their kinds."""
+        """Kinds of documents with their readers, by name."""
         return {name: one.record for name, one in self.documents.items()}
 
     @property

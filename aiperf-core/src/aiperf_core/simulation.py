@@ -10,10 +10,9 @@
     run = simulation.run()
     run.latency_s.mean(), run.stations["gpus"].utilisation
 
-Time is virtual, in seconds from 0; `Simulation(pace=...)` lets it pass with the wall clock. `simpy` has the clock and
-the queue of events; a `serve` function is one of its processes, and may also wait for
-`simulation.environment.timeout(seconds)`. A simulation without random numbers of its own gives the same figures in each
-run.
+Time is virtual, in seconds from 0. `simpy` has the clock and the queue of events; a `serve` function is one of its
+processes, and may also wait for `simulation.environment.timeout(seconds)`. A simulation without random numbers of its
+own gives the same figures in each run.
 
 Every run is checked, and raises `SimulationError` where an invariant does not hold:
 
@@ -31,7 +30,6 @@ from typing import Any
 
 import numpy as np
 import simpy
-import simpy.rt
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
@@ -181,19 +179,10 @@ class Station:
 
 
 class Simulation:
-    """A simulation that has not run yet.
+    """A simulation that has not run yet."""
 
-    pace: the real seconds that a simulated second takes, counted from here on; 0 simulates as fast as the processor
-        can. With a pace, `run` sleeps until the next event is due, so that a clock outside measures the simulated
-        time. An event that is late is handled at once, at its simulated time.
-
-    Raises `UsageError` for a pace below 0.
-    """
-
-    def __init__(self, *, pace: float = 0.0) -> None:
-        if not (math.isfinite(pace) and pace >= 0):
-            raise UsageError(f"a simulation takes a pace from 0, in real seconds per simulated second; got {pace:g}")
-        self.environment = simpy.rt.RealtimeEnvironment(factor=pace, strict=False) if pace else simpy.Environment()
+    def __init__(self) -> None:
+        self.environment = simpy.Environment()
         self._stations: dict[str, Station] = {}
         self._requests: list[Request] = []
 
@@ -268,7 +257,7 @@ class Simulation:
 
 @frozen
 class StationFigures:
-    """What a station did.
+    """Figures of a station.
 
     waiting_s, served_s: of each visit in the order of entering: the time in the queue, and the time being served.
     utilisation: the share of the run that a server was busy, on average.

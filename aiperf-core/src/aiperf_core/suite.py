@@ -21,6 +21,7 @@ from aiperf_core.results import structure
 from aiperf_core.results.jsontext import JsonError
 from aiperf_core.results.schema import POLICIES, TIERS, Schemas
 from aiperf_core.results.text_places import line_of
+from aiperf_core.text_file import text_of
 
 # `$comment` is the noun of a pattern in messages.
 WORD = {"pattern": r"^[A-Za-z0-9][A-Za-z0-9._-]*$", "$comment": "a name of letters, digits, . _ and -"}
@@ -39,7 +40,7 @@ _COMMANDS = ("command", "commands", "run", "script", "shell", "cmd", "exec", "se
 
 @frozen
 class Suite:
-    """What all suites have.
+    """Common part of all suites.
 
     name: the name of the suite, which its runs have as the label `suite`.
     targets: targets and patterns, as for `aiperf run`.
@@ -120,8 +121,8 @@ class SuiteFormat(Generic[Kind]):
     def read(self, path: Path) -> Kind:
         """Read a suite. Raises UsageError with the path and the line of the first mistake."""
         try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            text = text_of(path, path.read_bytes())
+        except OSError as error:
             said = f"cannot read the suite '{words(str(path))}': {cause(error)}. A new one: {self.init}"
             raise UsageError(said) from error
         kind = path.suffix.lower()

@@ -70,6 +70,8 @@ class Target:
     devices: names of devices.
     tags: words for selection.
     module: another module, dotted and absolute.
+    formerly: names that it had before, or targets that are part of it now, which the error for a target that is not
+        there then explains; of another group with its group, such as `labs.draft_verify`.
     """
 
     name: str = field(validator=named("target", is_name, "a Python identifier can, such as 'memory_access'"))
@@ -78,6 +80,7 @@ class Target:
     devices: tuple[str, ...] = field(converter=as_names)
     tags: tuple[str, ...] = field(default=(), converter=as_names)
     module: str | None = field(default=None)
+    formerly: tuple[str, ...] = field(default=(), converter=as_names)
 
     @goal.validator
     def _check_goal(self, _: "Attribute[str]", value: object) -> None:
@@ -112,6 +115,16 @@ class Target:
         if value is not None and not (isinstance(value, str) and all(map(is_name, value.split(".")))):
             raise ValueError(f"{value!r} is not the dotted name of a module for target {self.name!r}")
 
+    @formerly.validator
+    def _check_formerly(self, _: "Attribute[tuple[str, ...]]", value: tuple[object, ...]) -> None:
+        for name in value:
+            parts = name.split(".") if isinstance(name, str) else []
+            if len(parts) not in (1, 2) or not all(map(is_name, parts)) or name == self.name:
+                raise ValueError(
+                    f"{name!r} cannot be a former name of target {self.name!r}: another name of its group can, "
+                    "or one with its group, such as 'labs.gather'"
+                )
+
 
 @frozen
 class InstalledTarget:
@@ -120,6 +133,7 @@ class InstalledTarget:
     name: the full name, such as `ch07.memory_access`.
     module: dotted and absolute.
     distribution, version: of the package that provides it.
+    formerly: the full names that it had before.
     """
 
     name: str
@@ -130,11 +144,21 @@ class InstalledTarget:
     tags: tuple[str, ...] = ()
     distribution: str = ""
     version: str = ""
+    formerly: tuple[str, ...] = ()
 
     @property
     def group(self) -> str:
         """The part of the name before the dot: `ch07` of `ch07.memory_access`."""
         return self.name.partition(".")[0]
+
+    def contradicts(self, goal: str, devices: Collection[str]) -> str:
+        """Where the declaration in plugin.py differs from the goal and the devices of the file; empty if nowhere."""
+        parts = [f"plugin.py has the goal {self.goal!r}, the file {goal!r}"] if goal != self.goal else []
+        if {*devices} != {*self.devices}:
+            parts.append(
+                f"plugin.py lists {', '.join(sorted(self.devices))}; the file defines {', '.join(sorted({*devices}))}"
+            )
+        return ", ".join(parts)
 
 
 @frozen
@@ -157,7 +181,7 @@ class Selection:
 
 @frozen
 class TargetFilter:
-    """What `-k` and `--exclude` keep of the targets that patterns select.
+    """Filter of `-k` and `--exclude` over the targets that patterns select.
 
     keyword: text in the name, the tags or the summary; empty for any.
     exclude: patterns of targets to omit.
@@ -213,6 +237,15 @@ def _mentions(target: InstalledTarget, word: str) -> bool:
     """Whether a word is in the name, the tags or the summary. A word in lower case is found in any case."""
     texts = (target.name, *target.tags, target.summary)
     return any(word in (text.lower() if word == word.lower() else text) for text in texts)
+
+
+def only_by_word(pattern: str, found: Collection[InstalledTarget]) -> list[str]:
+    """The names of the targets that a word selects by their summaries alone; none for any other pattern."""
+    word = pattern.partition(":")[0]
+    if word == "all" or re.fullmatch(r"[\w-]+", word) is None:
+        return []
+    named = any(word.lower() in one.name.lower() or word in one.tags for one in found)
+    return [] if named else [one.name for one in found]
 
 
 def nearest(word: str, candidates: Collection[str]) -> str:
@@ -281,6 +314,8 @@ def _no_match(body: str, targets: Sequence[InstalledTarget]) -> str:
         return f"{body[4:]!r} is not a tag." + (nearest(body[4:], tags) or f" The tags: {', '.join(sorted(tags))}")
     if _GLOB.search(body):
         return f"{body!r} matches no target. See them all: aiperf list"
+    if renamed := next((target.name for target in targets if body in target.formerly), ""):
+        return f"{body!r} is not a target any more. Its name is now {renamed!r}"
     group = body.partition(".")[0]
     if _CHAPTER.fullmatch(group) and group not in {target.group for target in targets}:
         return f"{body!r} is not a target: {group} is not installed. Get it, {from_a_clone(group)}"

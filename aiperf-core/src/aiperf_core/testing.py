@@ -158,7 +158,7 @@ class Measuring:
 
 
 def interpreted(script: Path, *, timeout_s: float = 300) -> str:
-    """What a script prints that runs Triton kernels by Triton's interpreter, for which no GPU is needed.
+    """Output of a script that runs Triton kernels by Triton's interpreter, for which no GPU is needed.
 
     It runs in a process of its own: a kernel is interpreted or compiled for as long as its process lives. Raises
     `AssertionError` with what it wrote to standard error where it fails, and skips the test where triton is missing.
@@ -196,7 +196,7 @@ def short_run(device: str, params: Mapping[str, float] = MappingProxyType({}), s
 
 
 def problems(result: TargetResult) -> list[str]:
-    """What is wrong with a result: implementations that are not right, did not run, or were never compared."""
+    """Problems of a result: implementations that are not right, did not run, or were never compared."""
     wrong = [f"{row.name}: {row.verdict}: {row.reason}" for row in result.rows if row.verdict in ("INVALID", "FAILED")]
     unjudged = [f"{row.name}: never judged" for row in result.rows if row.verdict != "SKIPPED" and not row.judgement]
     return wrong + unjudged
@@ -232,7 +232,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _instead(distribution: str, plugins: Plugins) -> str:
-    """What is found of a distribution that has no plugin."""
+    """Message about a distribution that has no plugin."""
     try:
         found = f"{version(distribution)} is installed, but declares no entry point in the group 'aiperf_core'"
     except PackageNotFoundError:
@@ -242,7 +242,7 @@ def _instead(distribution: str, plugins: Plugins) -> str:
 
 
 def _discovery(distribution: str) -> list[str]:
-    """What a fresh process sees of the plugins, in which nothing heavy can be imported."""
+    """Problems of the plugins in a fresh process, in which nothing heavy can be imported."""
     search = os.pathsep.join(filter(None, sys.path))
     done = subprocess.run(
         [sys.executable, "-c", _DISCOVERY], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": search}
@@ -255,7 +255,7 @@ def _discovery(distribution: str) -> list[str]:
 
 
 def _summaries(targets: list[InstalledTarget]) -> Iterator[str]:
-    """What is wrong with the lines by which targets are chosen."""
+    """Problems of the lines by which targets are chosen."""
     seen: dict[str, str] = {}
     for target in targets:
         if len(target.summary) > SUMMARY_WIDTH:
@@ -321,7 +321,7 @@ def _case(case: Case, plugins: Plugins) -> Iterator[str]:
 
 
 def _implementations(targets: list[InstalledTarget]) -> Iterator[str]:
-    """What is wrong with the targets at their smallest sizes, on every device that is here."""
+    """Problems of the targets at their smallest sizes, on every device that is here."""
     with Measuring() as measuring:
         for target in targets:
             for device in measuring.devices:
@@ -334,7 +334,7 @@ def _implementations(targets: list[InstalledTarget]) -> Iterator[str]:
 
 
 def _complaints(result: TargetResult | SkippedTarget) -> list[str]:
-    """What is wrong with a result, a skip without a reason included."""
+    """Problems of a result, a skip without a reason included."""
     if isinstance(result, SkippedTarget):
         return [f"{result.verdict}: {result.reason}"] if result.verdict is Verdict.FAILED or not result.reason else []
     silent = [

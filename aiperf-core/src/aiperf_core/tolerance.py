@@ -7,6 +7,9 @@ implementation alone. Two conditions must hold, and no element may be NaN or inf
 - each element: `|out - ref| <= ELEMENT_FACTOR * rel_l2 * (|ref| + rms(ref))`, because a norm hides a wrong element
   among millions. Rounding errors are nearly normal: no element of a tensor in memory reaches ten times their allowed
   root mean square.
+
+An output of few elements may also be as far from the reference as inputs that are changed by `rel_l2` move it, at most
+32 times the tolerance: terms that cancel leave a small sum, beside which rounding alone is large.
 """
 
 from attrs import field, frozen

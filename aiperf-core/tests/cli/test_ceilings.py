@@ -70,7 +70,7 @@ def test_a_page(measured: type[FakePlanner]) -> None:
         "memory      copy (read + write)    40.0 GB/s  C loop, 128 MiB\n"
         "memory      read                   30.0 GB/s  -\n"
         "memory      write                  20.0 GB/s  -\n"
-        "arithmetic  fp32 matrix product  200 GFLOP/s  -\n"
+        "arithmetic  fp32 matmul          200 GFLOP/s  -\n"
     )
     assert measured.asked == [(None, False)]
     assert measured.closed

@@ -29,6 +29,34 @@ def compare(*arguments):
     return CliRunner().invoke(Shell(load_plugins([])), ["compare", *map(str, arguments)])
 
 
+def test_with_one_run_it_is_compared_with_the_last_before_it_that_has_its_targets(tmp_path):
+    """In the folder of `latest`, of another target, and in the order of their times."""
+    newest = make(tmp_path / "c")
+    manifest = Bundle(newest).manifest
+    for name, day in (("a", 1), ("b", 2), ("other", 3)):
+        path = Bundle(make(tmp_path / name))
+        if name == "other":
+            (result,) = (path.target(one) for one in path.targets)
+            for file in (path.path / "targets").iterdir():
+                file.unlink()
+            path.write_target(attrs.evolve(result, target="ch07.other"))
+        path.write_manifest(attrs.evolve(manifest, created=f"2026-11-0{day}T00:00:00+00:00", hashes={}))
+    found = compare(newest, "--json")
+    document = json.loads(found.stdout)
+    assert (document["left"], document["right"]) == (str(tmp_path.resolve() / "b"), str(newest))
+
+
+def test_with_one_run_and_none_before_it(tmp_path):
+    path = make(tmp_path / "a")
+    found = compare(path)
+    assert (found.exit_code, found.stdout, found.stderr) == (
+        2,
+        "",
+        f"aiperf: no run before '{path}' has a result of the same targets, so there is nothing to compare it with. Name "
+        "two: aiperf compare LEFT RIGHT\n",
+    )
+
+
 def test_the_same(tmp_path):
     left, right = make(tmp_path / "a"), make(tmp_path / "b")
     found = compare(left, right)

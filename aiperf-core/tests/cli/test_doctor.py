@@ -25,6 +25,7 @@ def machine(monkeypatch, site):
     monkeypatch.setattr(host, "processor", lambda: "Some CPU, 2 of 2 logical CPUs usable")
     monkeypatch.setattr(host, "memory", lambda: "16.0 GiB, 12.0 GiB available")
     monkeypatch.setattr(host, "hypervisor", lambda: "")
+    monkeypatch.setattr(host, "overcommit", lambda: "heuristic")
     monkeypatch.setattr(host, "can_write", lambda folder: True)
     monkeypatch.setenv("AIPERF_CACHE_DIR", "/cache")
     monkeypatch.setattr(plugins, "SLOW_SECONDS", 60.0)  # a busy disk is none of this machine's
@@ -59,6 +60,7 @@ def test_a_machine_that_lacks_nothing(machine):
         "processor          Some CPU, 2 of 2 logical CPUs usable\n"
         "memory             16.0 GiB, 12.0 GiB available\n"
         "hypervisor         none seen\n"
+        "memory overcommit  heuristic\n"
         "C compiler         gcc 12 (/usr/bin/cc)\n"
         "torch              2.13.0, built for CUDA 13.0, sees 1 CUDA device\n"
         "NVIDIA driver      580.95, for CUDA up to 13.0\n"

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from aiperf_core.cli.dry_run import dry_run
 from aiperf_core.cli.main import Shell
+from aiperf_core.described import Described
 from aiperf_core.harness.run.bundle_run import Preview
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import example
@@ -24,6 +25,7 @@ KNOWN = Preview(
     budget_s=3.0,
     seconds=7.4,
     known=True,
+    described=Described("speed", "device", "cold", None, {}, {}, "aiperf_ch07.memory_access", "", []),
 )
 UNKNOWN = evolve(KNOWN, target="ch01.batch_size", skipped={}, seconds=3.0, known=False)
 SKIPPED = example.manifest().skipped[0]
@@ -52,7 +54,7 @@ def test_each_target_has_a_line_with_its_time(capsys):
         "ch01.batch_size cpu smoke quick at least 3 s strided, wide",
         "ch10.warp_specialized_gemm SKIPPED needs sm_90a (this machine has no CUDA GPU)",
         "",
-        "2 targets: at least 10 s (1 was not measured here before, so only the sampling budget counts). "
+        "2 targets: at least 10 s, plus setup, warm-up and checks of 1 (not measured here before). "
         "Nothing was measured.",
     ]
 

@@ -168,7 +168,7 @@ def test_without_arguments(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_help_lists_each_command_on_one_line() -> None:
-    lines = CliRunner().invoke(SHELL, ["--help"]).stdout.splitlines()
+    lines = CliRunner().invoke(SHELL, ["help", "--all"]).stdout.splitlines()
     assert max(map(len, lines)) <= 80
     for name, installed in SHELL.plugins.commands.items():
         (line,) = [line for line in lines if line.startswith(f"  {name} ")]

@@ -2,6 +2,7 @@ import contextlib
 import hashlib
 import json
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import attrs
@@ -21,10 +22,12 @@ from aiperf_core.git import git_commit as commit_of
 from aiperf_core.goal import make_goal
 from aiperf_core.measurements import Estimate, Memory
 from aiperf_core.plugins import load_plugins
+from aiperf_core.report.expectations import JudgedPage, view
 from aiperf_core.results import example, hardware
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import Verdict
 from aiperf_core.stats import expectations as rules
+from aiperf_core.stats.threshold import Judgement
 
 KEY = "nvidia-h200-x1"
 PLUGIN = """
@@ -201,7 +204,9 @@ def test_what_changes_is_shown(command, bundle, package, tmp_path):
     checked = command("check", changed.path, "--require")
     assert checked.exit_code == 0
     assert "NO THRESHOLD" in next(line for line in checked.stdout.splitlines() if ":wide" in line)
-    assert checked.stdout.splitlines()[1] == "1 variant checked (0 below the threshold), 1 without a threshold"
+    assert checked.stdout.splitlines()[1] == (
+        "1 variant checked (0 below the threshold), 1 without a threshold (1 NO THRESHOLD)"
+    )
 
 
 @pytest.mark.parametrize("verdict", ["INVALID", "UNTRUSTED", "INCONCLUSIVE", "FAILED"])
@@ -368,7 +373,7 @@ def test_unknown_hardware_is_said_and_passes(command, bundle, package):
     assert found.exit_code == 0
     assert found.stdout == (
         f"Expectations for {bundle.path}\n"
-        "0 variants checked (0 below the threshold), 2 without a threshold\n"
+        "0 variants checked (0 below the threshold), 2 without a threshold (2 without a file)\n"
         f"no expectations for 'nvidia-b200-x8' ({package}/expectations/nvidia-b200-x8.json). "
         "To store them: aiperf expectations write\n"
     )
@@ -384,7 +389,7 @@ def test_a_variant_of_which_nothing_is_expected_is_counted_and_refused_on_demand
     found = command("check", bundle.path)
     assert found.exit_code == 0
     assert "NEW" in next(line for line in found.stdout.splitlines() if ":coalesced" in line)
-    assert found.stdout.splitlines()[1] == "1 variant checked (0 below the threshold), 1 without a threshold"
+    assert found.stdout.splitlines()[1] == "1 variant checked (0 below the threshold), 1 without a threshold (1 NEW)"
     assert command("check", bundle.path, "--require").exit_code == 4
     assert command("check", f"{bundle.path}:lesson.memory_access:wide", "--require").exit_code == 0
 
@@ -420,8 +425,10 @@ def test_other_sizes_are_not_held_to_it(command, bundle):
     bundle.write_target(attrs.evolve(found, problem=smaller))
     bundle.write_manifest(bundle.manifest)
     answer = command("check", bundle.path, "--min-speedup", "100")
-    assert (answer.exit_code, answer.stdout.count("OTHER SIZE")) == (0, 2)
-    assert answer.stdout.splitlines()[1] == "0 variants checked (0 below the threshold), 2 without a threshold"
+    assert (answer.exit_code, answer.stdout.count("OTHER SIZE\n")) == (0, 2)
+    assert answer.stdout.splitlines()[1] == (
+        "0 variants checked (0 below the threshold), 2 without a threshold (2 OTHER SIZE)"
+    )
     assert command("check", bundle.path, "--require").exit_code == 4
 
 
@@ -443,7 +450,9 @@ def test_a_file_of_ones_own_and_targets_that_are_not_installed(bundle, tmp_path)
         0,
         "lesson.memory_access is not installed; give its expectations with --file\n",
     )
-    assert found.stdout.splitlines()[1:] == ["0 variants checked (0 below the threshold), 2 without a threshold"]
+    assert found.stdout.splitlines()[1:] == [
+        "0 variants checked (0 below the threshold), 2 without a threshold (2 without a file)"
+    ]
     assert call("check", bundle.path, "--require").exit_code == 4
     file = tmp_path / "own/mine.json"
     assert call("write", bundle.path, "--file", file).exit_code == 0
@@ -611,7 +620,8 @@ def test_a_pattern_is_measured_until_its_intervals_are_narrow(command, package, 
         [(30.0, "standard", []), (60.0, "standard", ["wide"]), (120.0, "standard", ["wide"])],
     )
     assert found.stderr.splitlines() == [
-        f"not sure yet: measuring for {seconds} s a target: lesson.memory_access" for seconds in (60, 120)
+        f"interval still too wide; measuring again for {seconds} s a target: lesson.memory_access"
+        for seconds in (60, 120)
     ]
     written = page(package)
     rows = {name.rpartition(":")[2]: row for name, row in written["expected"].items()}
@@ -649,3 +659,18 @@ def test_a_pattern_of_another_goal(command, measured_as):
         2,
         "aiperf: no target of 'lesson' has the goal memory. See: aiperf list\n",
     )
+
+
+def test_several_files_make_one_table():
+    variants = [Judgement(f"{name}:fused", None, None, "NEW") for name in ("a.softmax", "b.matmul")]
+    pages = [JudgedPage(KEY, Path(f"{one.name[0]}.json"), [one]) for one in variants]
+    result = view("run", [*pages, JudgedPage(KEY, Path("c.json"), None)], 3)
+    assert result.summary[0] == (
+        "0 variants checked (0 below the threshold), 5 without a threshold (2 NEW, 3 without a file)"
+    )
+    (table,) = result.tables
+    assert (table.title, table.columns[0].key) == ("2 files of expectations", "implementation")
+    assert [record.cells["implementation"] for record in table.records] == ["a.softmax:fused", "b.matmul:fused"]
+    (other,) = view("run", [pages[0], attrs.evolve(pages[1], hardware="nvidia-b200-x1")], 0).tables
+    assert [record.cells["machine"] for record in other.records] == [KEY, "nvidia-b200-x1"]
+    assert other.columns[0].key == "machine"

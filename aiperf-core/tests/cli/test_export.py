@@ -45,7 +45,15 @@ def test_csv(bundle):
     wide = rows[2]
     assert (wide["target"], wide["implementation"], wide["verdict"]) == ("ch07.memory_access", "wide", "FASTER")
     assert (float(wide["time_s"]), float(wide["speedup"]), int(wide["peak_bytes"])) == (0.6013e-3, 8.671, 1 << 30)
-    assert wide["sizes"] == "n=268,435,456 (1 GiB in, 1 GiB out)"
+    assert json.loads(wide["sizes"]) == {"n": 268435456}
+    assert (wide["input_bytes"], wide["output_bytes"]) == (str(1 << 30), str(1 << 30))
+    manifest = bundle.manifest
+    assert (wide["run"], wide["commit"], wide["machine"], wide["created"]) == (
+        "run",
+        manifest.git,
+        "nvidia-h200-x1",
+        manifest.created,
+    )
     invalid = rows[4]
     assert (invalid["verdict"], invalid["time_s"], invalid["findings"]) == ("INVALID", "", "output.stale_cache")
 
@@ -78,6 +86,7 @@ def test_json(bundle):
     assert found["run"]["seal"] == bundle.manifest.hashes["manifest.json"]
     assert tuple(found["rows"][0]) == COLUMNS
     assert found["rows"][1]["speedup_low"] == 7.992 * 0.997
+    assert found["rows"][1]["sizes"] == {"n": 268435456}
 
 
 def test_markdown(bundle):
@@ -86,6 +95,7 @@ def test_markdown(bundle):
     table = [line for line in lines if line.startswith("|")]
     assert len(table) == 10
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {9}
+    assert "n=268,435,456 \\(1 GiB in, 1 GiB out\\)" in table[4]
     assert "| 8.67x \\[8.64, 8.70\\] | FASTER |" in table[4]
 
 

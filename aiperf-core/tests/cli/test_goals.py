@@ -120,7 +120,7 @@ def test_the_table_beside_a_target_that_cannot_be_used(installed):
     for part in ("24.", "coalesced", "first, NVIDIA H200, 2026-11-21, quick", " MET"):
         assert part in line
     assert "a late store (counter:dram__bytes.sum)" in done.stdout
-    assert "cause not measured" in done.stdout  # of the missed speedup
+    assert "not explained yet" in done.stdout  # of the missed speedup
     assert "its run has no ceiling" in done.stdout
     (line,) = done.stderr.splitlines()
     assert line.startswith("aiperf: 'acme.graph' cannot be used: importing 'aiperf_acme.graph' raised ")
@@ -143,7 +143,10 @@ def test_the_document(acme):
     }
     assert goals[TIME]["figure"]["value"] == pytest.approx(1.25, rel=0.01)
     assert goals[TIME]["goal"]["cause"] == "a late store"
-    assert goals[LAT]["reason"] == "first: its run has no ceiling LAT: aiperf ceilings"
+    assert (
+        goals[LAT]["reason"]
+        == "first: its run has no ceiling LAT; on that machine run aiperf ceilings first, then run the target again"
+    )
     assert found["never_on_gpu"] == []
 
 
@@ -215,9 +218,11 @@ def test_the_page(acme):
     (line,) = [line for line in lines if line.startswith("| acme.gather | coalesced: ")]
     assert line.endswith(r" | MISSED | a late store \(counter:dram\_\_bytes.sum\) |")
     (line,) = [line for line in lines if SPEEDUP in line]
-    assert line.endswith(" | MISSED | cause not measured |")
+    assert line.endswith(" | MISSED | not explained yet |")
     (line,) = [line for line in lines if LAT in line]
-    assert line.endswith(" | NOT MEASURED | first: its run has no ceiling LAT: aiperf ceilings |")
+    assert line.endswith(
+        " | NOT MEASURED | first: its run has no ceiling LAT; on that machine run aiperf ceilings first, then run the target again |"
+    )
     assert "- no goal: acme.graph" in lines
     done = asked(acme, "acme.gather", "--page", acme.folder / "none/goals.md", code=1)
     assert (

@@ -115,6 +115,8 @@ def test_candidates_are_judged_in_order(service: Service, client: Client) -> Non
     ("request_", "message"),
     [
         (b"{", "A request is a JSON object on one line; this is no JSON: "),
+        (b'{"id": 1e400, "file": "a.py"}', "A request is a JSON object on one line; this is no JSON: "),
+        (b'{"id": NaN, "file": "a.py"}', "A request is a JSON object on one line; this is no JSON: "),
         ([], "A request is a JSON object on one line, such as "),
         ({"id": 1}, "A request needs either 'code', the text of a candidate, or 'file', its path."),
         ({"id": 1, "code": HONEST, "file": "a.py"}, "A request needs either 'code'"),

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from aiperf_core.cli.kernels import kernels
+from aiperf_core.cli.kernels import _print_table, kernels
 from aiperf_core.cli.main import Shell
 from aiperf_core.errors import UsageError
+from aiperf_core.kernels.check import Outcome
 from aiperf_core.kernels.nvrtc import known_archs
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings")
@@ -71,6 +72,20 @@ def test_a_failure_ends_with_1_and_shows_the_error(acme: Any) -> None:
     assert 'identifier "missing" is undefined' in " ".join(result.output.split())
     assert result.output.endswith("\n1 ok, 1 failed, 1 skipped\n")
     assert max(len(line) for line in result.output.splitlines() if "/" not in line) <= 100
+
+
+def test_a_message_stays_on_its_line_in_a_pipe_and_is_wrapped_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = "needs a package " + "and another " * 30
+    outcome = Outcome("acme.first", "first.cu", "cuda", "sm_80", status="skipped", reason=reason)
+    _print_table([outcome])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert reason.strip() in lines[1]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    _print_table([outcome])
+    assert len(capsys.readouterr().out.splitlines()) > 5
 
 
 def test_several_processes_say_what_one_says(acme: Any) -> None:

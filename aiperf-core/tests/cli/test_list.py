@@ -56,6 +56,7 @@ def test_json_has_everything_known(site):
         "tags": ["memory"],
         "distribution": "aiperf-acme",
         "version": "0.3",
+        "formerly": [],
     }
 
 

@@ -48,7 +48,7 @@ Packages:
 """
 
 
-@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
+@pytest.mark.parametrize("arguments", [["-h"], ["--help"]])
 def test_help_names_the_commands_without_importing_them(arguments):
     def load():
         raise AssertionError("imported")
@@ -74,7 +74,7 @@ def test_version_names_the_plugins(site):
     ("arguments", "message"),
     [
         (["lst"], "aiperf: 'lst' is not a command. Did you mean 'list'?\n"),
-        (["zzz"], "aiperf: 'zzz' is not a command. All commands: aiperf --help\n"),
+        (["zzz"], "aiperf: 'zzz' is not a command. All commands: aiperf help --all\n"),
         (
             ["selftest", "--category", "timing"],
             "aiperf: 'selftest' is not installed. It comes with the package aiperf-redteam. Install it, in a clone of aiperf: "
@@ -97,7 +97,7 @@ def test_a_wrong_command_line(arguments, message):
 def test_a_missing_command_may_be_one_of_a_skipped_plugin(site):
     site.install("aiperf-acme", "import no_such_module")
     assert CliRunner().invoke(Shell(site.load()), ["tea"]).stderr == (
-        "aiperf: 'tea' is not a command. All commands: aiperf --help Plugins were skipped: aiperf plugins\n"
+        "aiperf: 'tea' is not a command. All commands: aiperf help --all Plugins were skipped: aiperf plugins\n"
     )
 
 

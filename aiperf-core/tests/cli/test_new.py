@@ -84,7 +84,7 @@ def test_a_plugin_has_a_command(package):
     if kind_of(package) == "plugin":
         assert done.stdout == "acme.scale_and_shift: aiperf-acme 0.1.0\n"
     else:
-        assert done.stderr == "aiperf: 'acme' is not a command. All commands: aiperf --help\n"
+        assert done.stderr == "aiperf: 'acme' is not a command. All commands: aiperf help --all\n"
 
 
 def test_its_form_is_good(package):
@@ -221,7 +221,7 @@ def test_a_target_added_to_a_package_is_three_changes_and_its_workflow_passes(tm
     assert {path for path in after if after[path] != before.get(path)} == {
         src / "row_means.py", src / "kernels/row_means.cu", src / "plugin.py"
     }  # fmt: skip
-    line = '    yield Target("row_means", "What row_means teaches", goal="speed", devices=("cpu", "cuda"))\n'
+    line = '    yield Target("row_means", "Row means", goal="speed", devices=("cpu", "cuda"))\n'
     assert after[src / "plugin.py"] == before[src / "plugin.py"] + line
     listed = run(package, "aiperf_core", "list", "acme").stdout.splitlines()
     assert [one.split()[0] for one in listed[1:]] == ["acme.scale_and_shift", "acme.row_means"]
@@ -257,7 +257,7 @@ def test_a_target_added_to_a_package_is_three_changes_and_its_workflow_passes(tm
             "acme.row_means",
             "'{package}/plugin.py' has no function aiperf_targets that yields its targets one by one, so no line can "
             "be added. Write it so, or add the target by hand: "
-            'Target("row_means", "What row_means teaches", goal="speed", devices=("cpu", "cuda"))',
+            'Target("row_means", "Row means", goal="speed", devices=("cpu", "cuda"))',
         ),
     ],
 )
@@ -278,3 +278,56 @@ def test_a_package_or_a_target(arguments):
     assert new(*arguments).stderr == (
         "aiperf: Give PACKAGE for a new package, or --target NAME for a benchmark in an installed one.\n"
     )
+
+
+CHOICES = {
+    "cpu": (["--devices", "cpu"], ["c"]),
+    "languages": (["--lang", "c,triton"], ["c", "triton"]),
+    "gpu": (["--devices", "cuda", "--lang", "triton,cuda"], ["cuda", "triton"]),
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_devices_and_languages_of_a_target(tmp_path, choice):
+    options, languages = CHOICES[choice]
+    package = made_in(tmp_path)
+    before = {*files_of(package)}
+    done = run(package, "aiperf_core", "new", "--target", "acme.top_k", *options)
+    assert done.returncode == 0, done.stderr
+    src = Path("src/aiperf_acme")
+    endings = {"c": ".c", "cuda": ".cu", "triton": "_triton.py"}
+    added = {src / "top_k.py", *(src / f"kernels/top_k{endings[one]}" for one in languages)}
+    assert {*files_of(package)} - before == added
+    devices = {"cpu": "cpu", "languages": "cpu, cuda", "gpu": "cuda"}[choice]
+    listed = run(package, "aiperf_core", "list", "acme.top_k").stdout.splitlines()[-1]
+    assert re.fullmatch(rf"acme.top_k +speed +{devices} +Top k", listed)
+    text = (package[0] / src / "top_k.py").read_text()
+    assert ("cuda" in text, "cpu" in text) == ("cuda" in devices, "cpu" in devices)
+    linted = run(package, "aiperf_core", "lint", "acme.top_k")
+    if devices != "cuda":
+        assert linted.returncode == 0, linted.stdout + linted.stderr
+    assert "form.contents" not in linted.stdout
+    shown = run(package, "aiperf_core", "show", "acme.top_k")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    test_its_form_is_good(package)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--devices", "cpu", "--lang", "triton"], "--lang triton is for cuda; add it to --devices cpu."),
+        (["--lang", "rust"], "--lang 'rust' is not a language of kernels; accepted: c, cuda, triton."),
+        (["--devices", "tpu"], "--devices 'tpu' is not a device of the template; accepted: cpu, cuda."),
+    ],
+)
+def test_choices_that_do_not_fit(site, options, message):
+    site.install(
+        "aiperf-acme", "@hookimpl\ndef aiperf_targets():\n    yield Target('double', 'Double', 'speed', 'cpu')\n"
+    )
+    result = CliRunner().invoke(Shell(site.load()), ["new", "--target", "acme.top_k", *options])
+    assert (result.exit_code, result.stderr) == (2, f"aiperf: {message}\n")
+
+
+def test_choices_are_for_a_target():
+    message = "aiperf: --devices and --lang are for --target; a new package has a benchmark of both devices.\n"
+    assert new("aiperf-acme", "--lang", "c").stderr == message

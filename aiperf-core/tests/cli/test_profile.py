@@ -163,7 +163,8 @@ def test_what_cannot_be_profiled_costs_a_run_nothing(plugins: Plugins, monkeypat
         raise SkipError("'never' cannot profile 'a.b' here: install it.")
 
     monkeypatch.setattr("aiperf_core.profiling.passes.profile_target", refuse)
-    run, said = SimpleNamespace(plugins=plugins, bundle=SimpleNamespace(path=Path())), io.StringIO()
+    bundle = SimpleNamespace(path=Path())
+    run, said = SimpleNamespace(plugins=plugins, bundle=bundle, before=lambda *_: None), io.StringIO()
     profiling(run, "never", None, Screen(said), quiet=True)  # type: ignore[arg-type]
     run.after(SimpleNamespace(name="a.b", device="cpu"), SimpleNamespace(hardware_of=lambda device: None))  # type: ignore[arg-type]
     assert said.getvalue() == "no profile of a.b: 'never' cannot profile 'a.b' here: install it.\n"

@@ -1,4 +1,5 @@
 import re
+import shutil
 import sys
 from html.parser import HTMLParser
 
@@ -9,7 +10,7 @@ from click.testing import CliRunner
 from aiperf_core.cli.main import Shell
 from aiperf_core.measurements import Energy, Estimate, Samples, Spread
 from aiperf_core.plugins import load_plugins
-from aiperf_core.results import example
+from aiperf_core.results import example, listing, seal_check
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import (
     BundleRef,
@@ -146,7 +147,11 @@ def hostile(tmp_path):
 
 
 def report(*arguments):
-    return CliRunner().invoke(Shell(load_plugins([])), ["report", *map(str, arguments)])
+    """Print a page, or write it where the arguments say so."""
+    given = [*map(str, arguments)]
+    return CliRunner().invoke(
+        Shell(load_plugins([])), ["report", *given, *([] if "--out" in given else ["--out", "-"])]
+    )
 
 
 class Page(HTMLParser):
@@ -220,7 +225,17 @@ def test_html(bundle):
     # All speedups and a roofline, each in two widths, and four pictures a target.
     assert len(page.images) == 2 + 2 + 2 * 4
     assert page.images[0][1] == "2 FASTER; farthest from 1x: ch07.again, 8.67x [8.64, 8.70]"
-    assert any("clocks were held down in" in message for _, message in page.images)
+    assert any("throttled in" in message for _, message in page.images)
+
+
+def test_the_picture_at_a_glance_is_grouped_by_chapter(bundle):
+    assert ">ch07</text>" not in report(bundle.path).stdout
+    bundle.write_target(attrs.evolve(example.result(), target="labs.ladder"))
+    text = report(bundle.path, "--plots", "0").stdout
+    picture = text[text.index("At a glance") :]
+    groups = (">ch07</text>", ">again</text>", ">labs</text>", ">ladder</text>")
+    places = [picture.index(one) for one in groups]
+    assert places == sorted(places)
 
 
 def test_a_browser_is_told_to_load_and_run_nothing(bundle):
@@ -412,6 +427,26 @@ def test_a_file(bundle, tmp_path):
     )
 
 
+@pytest.mark.parametrize(("kind", "ending"), [("html", "html"), ("markdown", "md")])
+def test_without_a_file_the_page_lies_in_the_bundle(bundle, kind, ending):
+    for what, name in ((bundle.path, "run"), (f"{bundle.path}:ch07.again", "ch07.again")):
+        arguments = ["report", str(what), "--format", kind, "--plots", "none"]
+        found = CliRunner().invoke(Shell(load_plugins([])), arguments)
+        file = bundle.path / "reports" / f"{name}.{ending}"
+        assert (found.exit_code, found.stderr) == (0, "")
+        assert re.fullmatch(rf"{file}: [12] targets?, [\d.]+ KiB\n", found.stdout)
+        assert file.read_text() == report(what, "--format", kind, "--plots", "none").stdout
+    assert seal_check.check(bundle).holds
+    shutil.rmtree(bundle.path / "reports")
+    (bundle.path / "reports").write_text("a file")
+    wrong = CliRunner().invoke(Shell(load_plugins([])), ["report", str(bundle.path), "--plots", "none"])
+    assert (wrong.exit_code, wrong.stderr) == (
+        1,
+        f"aiperf: cannot write '{bundle.path}/reports/run.html': File exists. Name another file: --out FILE\n",
+    )
+    assert listing.removable(bundle.path) == bundle.path
+
+
 def test_wrong_use(bundle):
     wrong = report(bundle.path, "--plots", "-1")
     assert (wrong.exit_code, wrong.stderr) == (
@@ -423,11 +458,8 @@ def test_wrong_use(bundle):
     assert wrong.stderr.startswith(f"aiperf: '{bundle.path}' has no result of 'ch07.agian'. Did you mean 'ch07.again'")
 
 
+@pytest.mark.usefixtures("weasyprint")
 def test_pdf(bundle, tmp_path):
-    try:
-        pytest.importorskip("weasyprint")
-    except OSError as error:  # it is there, and what it draws with is not
-        pytest.skip(f"needs Pango, a library of the system: {error}")
     file = tmp_path / "page.pdf"
     found = report(f"{bundle.path}:ch07.again", "--format", "pdf", "--plots", "none", "--out", file)
     assert (found.exit_code, found.stderr) == (0, "")

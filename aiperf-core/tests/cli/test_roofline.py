@@ -22,25 +22,37 @@ def run(*arguments: object) -> Result:
 
 def test_a_picture(bundle: Bundle, tmp_path: Path) -> None:
     file = tmp_path / "roof.svg"
+    problem = example.result().problem
+    bundle.write_target(
+        attrs.evolve(
+            example.result(),
+            target="ch07.dense",
+            rows=[row for row in example.rows() if row.is_believed],
+            problem=attrs.evolve(problem, flops=16 * problem.flops),
+        )
+    )
+    bundle.write_manifest(example.manifest())
     result = run(bundle.path, "--out", file)
     assert (result.exit_code, result.stderr) == (0, LEFT_OUT)
-    assert result.stdout == f"{file}: 5 implementations\n"
+    assert result.stdout == f"{file}: 10 implementations\n"
     text = file.read_text()
     for written in (
         "arithmetic intensity, FLOP/byte, logarithmic",
-        "strided 9.5 %",
-        "coalesced 76 %",
-        "wide 82 %",
-        "memcpy 90 %",
+        "1 dense:strided 9.5 %",
+        "memory_access:wide 82 %",
+        "dense:wide 82 %",
         "copy 4.34 TB/s",
-        "fp32 59.0 TFLOP/s",
+        "fp32 matmul 59.0 TFLOP/s",
         "best variant",
     ):
         assert f">{written}</text>" in text
     assert " on NVIDIA H200, ceilings of 2026-11-20</text>" in text
     for left_out in ("remembered", "swizzled", "tensor_memory"):
         assert left_out not in text
-    assert run(f"{bundle.path}:ch07.memory_access", "--out", tmp_path / "again.svg").exit_code == 0
+    alone = tmp_path / "one.svg"
+    assert run(f"{bundle.path}:ch07.memory_access", "--out", alone).stdout == f"{alone}: 5 implementations\n"
+    assert "ch07.memory_access: 9.5 → 76 → 82 % of copy" in alone.read_text()
+    assert "arithmetic intensity" not in alone.read_text()
 
 
 @pytest.mark.parametrize("kind", ["svg", "png"])

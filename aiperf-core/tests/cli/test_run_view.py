@@ -6,10 +6,13 @@ import threading
 import time
 from pathlib import Path
 
+import attrs
 import pytest
 
+from aiperf_core.cli.resuming import print_end
 from aiperf_core.cli.run_view import RunView, Screen, estimate, print_json, print_result, print_summary
 from aiperf_core.events import Progress
+from aiperf_core.render.row_columns import View
 from aiperf_core.results import example, jsontext, models, structure
 
 RESULT = example.result()
@@ -160,13 +163,21 @@ def test_drawing_takes_less_than_a_millisecond():
     ("seconds", "targets", "unknown", "said"),
     [
         (8.0, 3, 0, "about 8 s"),
-        (9.0, 3, 2, "at least 9 s (2 were not measured here before, so only the sampling budget counts)"),
-        (9.0, 3, 3, "at least 9 s (the targets were not measured here before, so only the sampling budget counts)"),
-        (3.0, 1, 1, "at least 3 s (the target was not measured here before, so only the sampling budget counts)"),
+        (9.0, 3, 2, "at least 9 s, plus setup, warm-up and checks of 2 (not measured here before)"),
+        (9.0, 3, 3, "at least 9 s, plus setup, warm-up and checks (not measured here before)"),
+        (3.0, 1, 1, "at least 3 s, plus setup, warm-up and checks (not measured here before)"),
     ],
 )
 def test_an_estimate_says_what_it_counts(seconds, targets, unknown, said):
     assert estimate(seconds, targets, unknown) == said
+
+
+def test_a_run_of_one_target_has_its_plan_too():
+    stream = io.StringIO()
+    with RunView(Screen(stream)) as view:
+        view.run_started(1, 18.0, 0)
+        view.run_started(0, 0.0, 0)
+    assert stream.getvalue() == "1 target: about 18 s\n"
 
 
 def test_what_goes_to_standard_output_stays_there():
@@ -208,7 +219,7 @@ def test_a_bar_is_ascii_without_colours(monkeypatch):
         view.target_started("t", 1, 1)
         view.phase("sampling")
         view.progress(state(3.0, 0.5))
-        assert "[1/1] t  #####-----  sampling  about 3 s left" in stream.getvalue()
+        assert "t  #####-----  sampling  about 3 s left" in stream.getvalue()
 
 
 def test_hostile_names_are_defused():
@@ -234,12 +245,25 @@ def test_a_skipped_target_is_printed_with_its_reason():
     assert stream.getvalue() == ("ch10.warp_specialized_gemm  SKIPPED\nneeds sm_90a (this machine has no CUDA GPU)\n\n")
 
 
-def test_a_summary_ends_with_where_the_bundle_lies():
+@pytest.mark.parametrize(("where", "address"), [("artifacts/runs/x", "latest"), ("my runs/x", "'my runs/x'")])
+def test_a_run_ends_with_where_the_bundle_lies_and_the_command_for_details(where, address):
     stream = io.StringIO()
-    print_summary(Screen(stream, 80), [RESULT, SKIPPED], Path("artifacts/runs/x"))
+    print_end(Screen(stream, 80), [RESULT, SKIPPED], None, Path(where))
     assert stream.getvalue().endswith(
-        "2 FASTER, 1 INCONCLUSIVE, 1 INVALID, 1 FAILED, 2 SKIPPED\nresults       artifacts/runs/x\n"
+        "2 FASTER, 1 INCONCLUSIVE, 1 INVALID, 1 FAILED, 2 SKIPPED\n"
+        f"results       {where}\nall details   aiperf show {address} -v\n"
     )
+    print_end(Screen(stream, 80), [RESULT, SKIPPED], View(filled=True), Path(where))
+    assert stream.getvalue().endswith(f"results       {where}\n")
+
+
+def test_a_noisy_machine_is_told_in_a_line():
+    stream = io.StringIO()
+    busy = models.Finding("environment.background_load", "warning", "busy", {"background_median": 0.74})
+    rows = [attrs.evolve(row, findings=[*row.findings, busy]) for row in RESULT.rows]
+    print_end(Screen(stream, 80), [attrs.evolve(RESULT, rows=rows)], None)
+    noisy = "warning noisy machine: other processes kept up to 74 % of the processors busy"
+    assert " ".join(stream.getvalue().split()) == noisy
 
 
 def test_json_has_the_records_as_on_disk(tmp_path):

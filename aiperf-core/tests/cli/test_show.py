@@ -228,6 +228,13 @@ def test_targets_as_json(acme):
 
 # --- bundles
 
+BRIEF = """\
+command    aiperf run ch07.memory_access ch10.warp_specialized_gemm
+run        2026-11-21 14:25 UTC, complete, exit code 3, on NVIDIA H200
+set aside  aiperf-acme 0.3: unknown hook 'x'
+
+ch07.memory_access - cuda - n=268,435,456 (1 GiB in, 1 GiB out)
+"""
 HEAD = """\
 command     aiperf run ch07.memory_access ch10.warp_specialized_gemm
 run         2026-11-21 14:25 UTC, complete, exit code 3
@@ -235,8 +242,8 @@ machine     node7, Debian GNU/Linux 12 (bookworm), Linux 6.18.44 x86_64
 processor   AMD EPYC 9654 96-Core Processor, 16 logical CPUs usable, 128 GiB
 GPU         NVIDIA H200, 141 GiB, compute capability 9.0, driver 570.86.15
 hypervisor  KVM
-ceilings    cuda, measured 2026-11-20 09:00 UTC: copy 4.34 TB/s, fp32 59.0
-            TFLOP/s
+ceilings    cuda, measured 2026-11-20 09:00 UTC: copy 4.34 TB/s, fp32 matmul
+            59.0 TFLOP/s
 software    aiperf 0.1.0 (ch07), torch 2.13.0, triton 3.9.0, CPython 3.11.7
 set aside   aiperf-acme 0.3: unknown hook 'x'
 git         0123456789ab-dirty
@@ -250,12 +257,21 @@ def test_a_bundle(bundle):
     assert (result.exit_code, result.stderr) == (0, "")
     first, _, rest = result.stdout.partition("\n")
     assert "".join(first.split()) == str(bundle.path)
-    assert HEAD in rest
-    assert re.search(r"^coalesced +652\.3 us +7\.99x  FASTER +3\.29 TB/s$", rest, re.MULTILINE)
-    assert rest.count("hypervisor (KVM)") == 1
+    assert rest.startswith(BRIEF)
+    assert re.search(r"^coalesced +652\.3 us +\[650\.3, 654\.3\] +7\.99x  FASTER +76 %$", rest, re.MULTILINE)
+    assert "hypervisor" not in rest
     assert rest.count("ch10.warp_specialized_gemm: needs sm_90a (this machine has no CUDA GPU)\n") == 1
     assert rest.count("this machine has no CUDA GPU") == 1
     assert rest.endswith("2 FASTER, 1 INCONCLUSIVE, 1 INVALID, 1 FAILED, 2 SKIPPED\n")
+
+
+def test_all_details_of_a_bundle(bundle):
+    result = show(load_plugins([]), bundle.path, "-v")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert HEAD in result.stdout
+    assert result.stdout.count("hypervisor (KVM)") == 1
+    for label in ("steps ", "setup ", "stopped ", "verified ", "overhead "):
+        assert f"\n{label}" in result.stdout
 
 
 def test_a_target_of_a_bundle(bundle):
@@ -272,6 +288,47 @@ def test_an_implementation_of_a_target_of_a_bundle(bundle):
     (found,) = json.loads(show(load_plugins([]), f"{bundle.path}:ch07.memory_access:wide", "--json").stdout)["targets"]
     assert [row["name"] for row in found["rows"]] == ["wide"]
     assert len(found["rows"][0]["samples"]["block"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["ch07.other"], ["ch07.other"]),
+        (["ch07"], ["ch07.memory_access", "ch07.other"]),
+        (["*.mem*"], ["ch07.memory_access"]),
+        (["-k", "OTHER"], ["ch07.other"]),
+        (["--exclude", "*.other"], ["ch07.memory_access"]),
+    ],
+)
+def test_some_targets_of_a_bundle(bundle, arguments, names):
+    bundle.write_target(attrs.evolve(example.result(), target="ch07.other"))
+    bundle.write_manifest(example.manifest())
+    found = json.loads(show(load_plugins([]), bundle.path, *arguments, "--json").stdout)
+    assert [one["target"] for one in found["targets"]] == names
+    assert "warp_specialized_gemm: needs" not in show(load_plugins([]), bundle.path, *arguments).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ch07.memory"], " has no result of 'ch07.memory'. Did you mean 'ch07.memory_access'?"),
+        (["-k", "zzz"], "-k zzz leaves none of the 1 targets of "),
+    ],
+)
+def test_targets_that_a_bundle_lacks(bundle, arguments, message):
+    found = show(load_plugins([]), bundle.path, *arguments)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert message in found.stderr
+
+
+def test_a_word_of_a_summary_is_asked_about(acme):
+    found = show(acme, "indices")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr == (
+        "aiperf: 'indices' is not a target; the word is in the summary of: acme.gather. Show one of them: aiperf show "
+        "acme.gather\n"
+    )
+    assert show(acme, "gather").stdout == SHOWN
 
 
 def test_a_target_that_a_bundle_lacks(bundle):
@@ -336,7 +393,7 @@ def test_a_machine_and_a_run_of_which_little_is_known(bundle):
     machine = attrs.evolve(manifest.machine, gpus=[{"index": 0}], driver=None, hypervisor=None)
     little = {"ceilings": {}, "git": None, "complete": False, "exit_code": None, "created": "some day"}
     bundle.write_manifest(attrs.evolve(manifest, machine=machine, skipped=[], **little))
-    text = show(load_plugins([]), bundle.path).stdout
+    text = show(load_plugins([]), bundle.path, "-v").stdout
     assert "run        some day, not complete\n" in text
     assert "GPU        unnamed GPU\n" in text
     assert not any(label in text for label in ("ceilings  ", "git  ", "hypervisor  "))

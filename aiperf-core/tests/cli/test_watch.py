@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
+import attrs
 import pytest
 from click.testing import CliRunner
 from rich.text import Text
@@ -22,6 +23,7 @@ from aiperf_core.cli.main import Shell
 from aiperf_core.cli.screen import Screen
 from aiperf_core.cli.watching import Files, Watch
 from aiperf_core.plugins import load_plugins
+from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import SkippedTarget, Verdict
 
@@ -86,6 +88,29 @@ def test_a_target_that_cannot_be_used_has_no_table(tmp_path: Path, monkeypatch: 
     watch._show(run, Text("12:00:00 acme.sort  FAILED"))
     assert "importing it raised" in stream.getvalue()
     assert "speedup" not in stream.getvalue()
+
+
+def test_a_verdict_names_the_edited_implementations_and_what_became_of_them(tmp_path: Path) -> None:
+    """Not the best one, and none where the files are those of before."""
+    rows = example.rows()
+    name = rows[1].name
+    invalid = attrs.evolve(example.result(), rows=[rows[0], attrs.evolve(rows[1], verdict=Verdict.INVALID), rows[2]])
+    edits = Mock(side_effect=[[], [name], [name], [name, "tiled"], []])
+    stream = io.StringIO()
+    screen = Screen(stream, 200)
+    results = [[example.result()], [invalid], [SkippedTarget("ch07.memory_access", Verdict.FAILED, "no compiler")]]
+    runs = [Mock(results=found, execute=Mock(return_value=0)) for found in [*results, results[0], results[0]]]
+    watch = Watch("a.b", Files([tmp_path]), Mock(side_effect=runs), screen, screen, None, quiet=True, edits=edits)
+    for _ in runs:
+        watch._once()
+    lines = [re.sub(r"^\S+ |  \(.*\)$", "", line.plain) for line in watch._seen]
+    assert lines == [
+        "ch07.memory_access  wide 8.67x FASTER, 1 INVALID, 1 FAILED",
+        f"{name} 7.99x -> INVALID",
+        f"{name} 7.99x -> INVALID -> FAILED",
+        f"{name} 7.99x -> INVALID -> FAILED -> 7.99x FASTER, tiled is not measured on cuda",
+        "ch07.memory_access  wide 8.67x FASTER, 1 INVALID, 1 FAILED",
+    ]
 
 
 class Watching:

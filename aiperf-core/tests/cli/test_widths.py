@@ -121,7 +121,7 @@ def test_a_wide_line_is_seen():
 def test_show(bundles, width, options):
     text = invoke("show", bundles[0].path, *options)
     assert fits(text, width) == []
-    assert text.count("runs under a hypervisor") <= 1
+    assert " ".join(text.split()).count("runs under a hypervisor") == ("-v" in options)
 
 
 def test_show_of_a_target(site, width):
@@ -159,7 +159,7 @@ def test_run(bundles, width):
         print_result(screen, result)
     print_end(screen, [*results, *bundles[0].manifest.skipped], None)
     assert fits(stream.getvalue(), width) == []
-    assert "".join(stream.getvalue().split()).count("environment.virtualization_overhead") == 1
+    assert "hypervisor" not in stream.getvalue()
     heads = {line for line in stream.getvalue().splitlines() if line.startswith("implementation")}
     assert len(heads) == 1
 
@@ -231,8 +231,9 @@ def test_columns_help_and_an_unknown_column(bundles):
 
 def test_v_shows_all_columns(bundles):
     path = bundles[0].path
-    assert invoke("show", path, "-v") == invoke("show", path, "--columns", ",".join(COLUMNS))
-    assert invoke("show", path, "-v") != invoke("show", path)
+    everything = invoke("show", path, "-v")
+    assert all(f"  {COLUMNS[name].head}  " in everything for name in ("time", "wall_s", "sol", "samples"))
+    assert "all details" not in everything
     found = CliRunner().invoke(Shell(load_plugins([])), ["show", str(path), "-v", "--columns", "min"])
     assert (found.exit_code, found.stderr) == (2, "aiperf: -v shows all columns; give either -v or --columns.\n")
 

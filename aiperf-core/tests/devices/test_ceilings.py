@@ -59,7 +59,7 @@ def test_the_figures_of_a_processor(whole: bool, keys: set[str]) -> None:
     assert found.whole is whole
     assert found.datasheet == {}
     assert found.took_s is not None
-    assert "fp32 matrix product" in told
+    assert "fp32 matmul" in told
 
 
 @pytest.mark.usefixtures("tiny")

@@ -89,3 +89,13 @@ def test_a_flush_bound_that_cannot_be_written_costs_only_time(cache: Path) -> No
     cache.write_text("a file where a folder belongs")
     kept.write_flush_bound("cpu", STATE, BOUND)
     assert kept.read_flush_bound("cpu", STATE) is None
+
+
+def test_the_quiet_time_of_the_witness(cache: Path) -> None:
+    assert kept.read_quiet_s(STATE) is None
+    kept.write_quiet_s(STATE, 2e-5)
+    assert kept.read_quiet_s(STATE) == 2e-5
+    assert kept.read_quiet_s({**STATE, "torch": "2.1"}) is None
+    (file,) = cache.iterdir()
+    file.write_text(file.read_text().replace("2e-05", "-1.0"))
+    assert kept.read_quiet_s(STATE) is None

@@ -76,6 +76,17 @@ def test_the_file_is_not_in_the_page_cache_when_a_call_begins(run: tuple[dict[st
     assert row.verdict not in (Verdict.INVALID, Verdict.FAILED), row.reason
 
 
+def test_an_evicted_folder_is_not_in_the_page_cache_when_a_call_begins(run: tuple[dict[str, Row], list[Path]]) -> None:
+    row = run[0]["finds_its_folder_cold"]
+    assert row.verdict not in (Verdict.INVALID, Verdict.FAILED, Verdict.SKIPPED), row.reason
+
+
+def test_a_file_that_a_call_keeps_mapped_is_a_reason_to_skip(run: tuple[dict[str, Row], list[Path]]) -> None:
+    row = run[0]["keeps_it_mapped"]
+    assert row.verdict is Verdict.SKIPPED
+    assert "3 pages of a file in" in row.reason
+
+
 def test_nothing_is_left_of_a_worker_that_was_killed(run: tuple[dict[str, Row], list[Path]]) -> None:
     rows, left = run
     assert rows["killed"].verdict is Verdict.FAILED

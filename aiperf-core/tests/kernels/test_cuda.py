@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from aiperf_core.errors import CompileError, KernelError, SkipError, UsageError
-from aiperf_core.kernels import CudaSource, cuda, headers, nvrtc
+from aiperf_core.kernels import CudaSource, cuda, grid_that_fills, headers, nvrtc
+from aiperf_core.kernels.cuda import RecordedKernel
 
 MakeCuda = Callable[..., CudaSource]
 
@@ -391,3 +392,28 @@ class TestMissingPackages:
             "needs NVRTC, the package 'nvidia-cuda-nvrtc' (libnvrtc.so: not found); "
             "install it with: pip install 'aiperf-core[cuda]'"
         )
+
+
+def test_launches_are_recorded_and_not_made(make_cuda: MakeCuda, compilations: list[str]) -> None:
+    source = make_cuda(
+        'extern "C" __global__ void scale(float* a, int n) {}\ntemplate <typename T> __global__ void copy(T* a) {}\n'
+    )
+    asked = []
+
+    def held(kernel: str, threads: int, shared_bytes: int) -> tuple[int, int]:
+        asked.append((kernel, threads, shared_bytes))
+        return 3, 132
+
+    with source.recording(held) as launches:
+        grid = grid_that_fills(source.kernel("copy<float>"), (32, 4), 1024, per_multiprocessor=2)
+        source.kernel("copy<float>")(None, grid=grid, block=(32, 4), shared_bytes=1024)
+        source.kernel("scale")("any tensor", 7, grid=(2, 3), block=64, cluster=2)
+        with pytest.raises(KernelError, match="takes 2 arguments; got 1"):
+            source.kernel("scale")(7, grid=1, block=64)
+    assert asked == [("copy<float>", 128, 1024)]
+    assert [(each.kernel, each.arguments, str(each.shape)) for each in launches] == [
+        ("copy<float>", {"a": None}, "grid=(264, 1, 1), block=(32, 4, 1), shared_bytes=1024"),
+        ("scale", {"a": "any tensor", "n": 7}, "grid=(2, 3, 1), block=(64, 1, 1), shared_bytes=0, cluster=(2, 1, 1)"),
+    ]
+    assert compilations == []
+    assert not isinstance(source.kernel("scale"), RecordedKernel)

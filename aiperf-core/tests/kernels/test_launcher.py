@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from aiperf_core.errors import KernelError, SkipError
-from aiperf_core.kernels import CudaSource, cuda, grid_that_fills, launcher
+from aiperf_core.kernels import CudaSource, clusters_that_fill, cuda, grid_that_fills, launcher
 from aiperf_core.kernels.nvrtc import Compiled
 
 MakeCuda = Callable[..., CudaSource]
@@ -106,6 +106,10 @@ class FakeDriver:
         self, function: str, threads: int, shared_bytes: int
     ) -> tuple[int, int]:
         return 0, min(2048 // threads, 232448 // (shared_bytes + 1024))
+
+    def cuOccupancyMaxActiveClusters(self, function: str, config: SimpleNamespace) -> tuple[int, int]:  # noqa: N802
+        # Eight GPCs of 16 multiprocessors, one block on each.
+        return 0, 8 * (16 // config.attrs[0].value.clusterDim.x)
 
     def cuFuncGetParamInfo(self, function: str, index: int) -> tuple[int, int, int]:  # noqa: N802
         return 0, 0, self.sizes[function][index]
@@ -393,8 +397,29 @@ class TestAGridThatFills:
         assert driver.current == 2
 
 
+@pytest.mark.usefixtures("one_gpu")
+class TestClustersThatFill:
+    @pytest.mark.parametrize(("cluster", "clusters"), [(4, 32), (16, 8), ((8, 1), 16)])
+    def test_is_what_the_driver_says(self, make_cuda: MakeCuda, cluster: Any, clusters: int) -> None:
+        assert clusters_that_fill(make_cuda(SOURCE).kernel("one"), cluster, 512, 1024) == clusters
+
+    def test_allows_the_shared_memory_and_the_size_first(self, make_cuda: MakeCuda, driver: FakeDriver) -> None:
+        clusters_that_fill(make_cuda(SOURCE).kernel("one"), 16, 512, 98304)
+        assert driver.attributes == [(8, 98304), (14, 1)]
+
+    def test_a_cluster_that_does_not_fit(self, make_cuda: MakeCuda) -> None:
+        with pytest.raises(KernelError) as caught:
+            clusters_that_fill(make_cuda(SOURCE).kernel("one"), 32, 512)
+        assert str(caught.value) == (
+            "kernel 'one' in lesson.cu: the GPU holds no cluster of 32 blocks of 512 threads with 0 bytes of dynamic "
+            "shared memory"
+        )
+
+
 def test_a_grid_without_a_gpu_is_skipped(make_cuda: MakeCuda) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     with pytest.raises(SkipError):
         grid_that_fills(make_cuda(SOURCE).kernel("one"), 256)
+    with pytest.raises(SkipError):
+        clusters_that_fill(make_cuda(SOURCE).kernel("one"), 8, 256)

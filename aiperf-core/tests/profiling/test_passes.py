@@ -16,7 +16,8 @@ from aiperf_core.plugins import load_plugins
 from aiperf_core.profiler import Job, Observed, Pace, Profiler
 from aiperf_core.profiling import passes, store
 from aiperf_core.profiling.models import NotProfiled, Profile
-from aiperf_core.profiling.passes import Chosen, choose, profile_target
+from aiperf_core.profiling.passes import Chosen, choose, chooser, profile_target
+from aiperf_core.profiling.perf import Perf
 from aiperf_core.requirements import Hardware
 from aiperf_core.targets import InstalledTarget, Selection
 
@@ -161,6 +162,32 @@ def test_tools_and_metric_sets_are_chosen_by_name() -> None:
         choose(plugins, "neu", None)
     with pytest.raises(UsageError, match=r"'memory' is not a metric set of torch\. It has: none"):
         choose(plugins, "torch", "memory")
+
+
+def test_c_code_on_a_cpu_is_profiled_by_perf_where_it_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugins, plain = load_plugins(), plan()
+    described = plain.described
+    of_c = evolve(plain, described=evolve(
+        described, implementations=[evolve(one, requires=["compiler"]) for one in described.implementations]
+    ))  # fmt: skip
+    reason: str | None = None
+    monkeypatch.setattr(Perf, "unavailable", lambda _: reason)
+
+    def chosen(of: Plan, tool: str, metrics: str | None = None) -> tuple[str, str]:
+        choice, sentence = chooser(plugins, tool, metrics)(of)
+        return choice.profiler.name, sentence
+
+    assert chosen(of_c, "auto") == ("perf", "")
+    assert chosen(plain, "auto") == ("torch", "")
+    assert chosen(of_c, "torch") == ("torch", "")
+    reason = "perf is not installed"
+    assert chosen(of_c, "auto") == (
+        "torch",
+        "'perf' cannot profile 'a.b' here: perf is not installed. torch is used: it sees C code as time outside of "
+        "operators.",
+    )
+    with pytest.raises(UsageError, match="'neu' is not a profiler"):
+        chooser(plugins, "neu", None)
 
 
 def test_a_program_that_does_not_start_is_an_error(tmp_path: Path) -> None:

@@ -15,36 +15,22 @@ from aiperf_core.results import example, models
 from aiperf_core.results.models import Row, SkippedTarget, SpeedOfLight, Verdict
 
 PLAIN = Look(plain=True)
+EVERYTHING = View(columns=tuple(COLUMNS), filled=True)
 WHERE = "artifacts/runs/20261121-142530-ch07.memory_access"
 AT_80 = """\
 ch07.memory_access - cuda - n=268,435,456 (1 GiB in, 1 GiB out)
 Neighbours in a warp should touch neighbours in memory
-device clock, cold cache, bit-exact
 
-implementation            median           speedup  verdict                 rate
-                   95 % interval     95 % interval  peak memory              SOL
+implementation      median     95 % interval  speedup  verdict           of peak
 --------------------------------------------------------------------------------
-strided                 5.213 ms                                        412 GB/s
-naive baseline    [5.198, 5.229]                    1 GiB           9.5 % memory
-
-coalesced               652.3 us             7.99x  FASTER             3.29 TB/s
-                  [650.3, 654.3]      [7.97, 8.02]  1 GiB            76 % memory
-
-wide                    601.3 us             8.67x  FASTER             3.57 TB/s
-                  [599.5, 603.1]      [8.64, 8.70]  1 GiB            82 % memory
-                        step 1.084x [1.081, 1.087]
-
-prefetched               5.20 ms             1.00x  INCONCLUSIVE        413 GB/s
-                    [5.04, 5.36]      [0.97, 1.03]  1 GiB           9.5 % memory
-
-remembered                                          INVALID
-
-swizzled                                            FAILED
-
-tensor_memory                                       SKIPPED
---------------------------------------------------------------------------------
-memcpy                  552.3 us                                       3.89 TB/s
-yardstick         [550.6, 554.0]                    1 GiB            90 % memory
+strided           5.213 ms    [5.198, 5.229]       1x  baseline (naive)    9.5 %
+coalesced         652.3 us    [650.3, 654.3]    7.99x  FASTER               76 %
+wide              601.3 us    [599.5, 603.1]    8.67x  FASTER               82 %
+prefetched         5.20 ms      [5.04, 5.36]    1.00x  INCONCLUSIVE        9.5 %
+remembered                                             INVALID
+swizzled                                               FAILED
+tensor_memory                                          SKIPPED
+memcpy            552.3 us    [550.6, 554.0]    9.44x  yardstick            90 %
 
 why           wide: four times the bytes in flight per thread, so that fewer
               warps fill the memory pipeline
@@ -58,17 +44,11 @@ FAILED        swizzled: its process was killed by signal 11
 
 SKIPPED       tensor_memory: needs sm_100 (this GPU is sm_90)
 
-steps         wide over coalesced
-setup         wide 23.0 ms; excluded from all timings
-stop reason   sampling budget spent
-              prefetched: the interval [0.97, 1.03] overlaps the band of 1 %
-              around 1. A verdict needs about 15 times the samples: --budget
-              125, or --until-decided.
-verified      60 timed samples against the reference, bit-exact
-overhead      4.08 ms a sample (input refresh 1.08 ms, cache flush 667 us,
-              verification 1.00 ms, messages 750 us, other 583 us), excluded
-              from all timings: 60 % of 8 s of sampling; setup 2.30 s, warm-up
-              400 ms, final checks 1.50 s
+undecided     prefetched [0.97, 1.03]: cannot yet tell from "no change" (within
+              1 %). A verdict needs about 15 times the samples: --budget 125, or
+              --until-decided.
+run           60 timed samples match the reference, bit-exact; sampling budget
+              used up; 12 s
 results       artifacts/runs/20261121-142530-ch07.memory_access
 """
 
@@ -102,24 +82,63 @@ def test_all_targets_of_a_run_are_laid_out_alike(width):
     assert heads[0] == heads[1]
 
 
-def test_at_120_columns_a_row_is_a_line_with_its_intervals_and_another_with_its_sol():
-    lines = shown(example.result(), 120).splitlines()
-    row = next(index for index, line in enumerate(lines) if line.startswith("coalesced"))
-    figures = "652.3 us  [650.3, 654.3]  7.99x  [7.97, 8.02]  FASTER  3.29 TB/s  1 GiB"
-    assert re.sub(" {2,}", "  ", lines[row]) == f"coalesced  {figures}"
-    assert lines[row + 1].strip() == "76 % memory"
-    assert lines[row + 2].startswith("wide")
-
-
-def test_at_120_columns_the_step_is_a_line_below_the_speedup():
-    lines = shown(example.result(), 120).splitlines()
-    row = next(index for index, line in enumerate(lines) if line.startswith("wide"))
-    below = lines[row + 1].partition("  82 % memory")[0].rstrip()
-    assert below == " " * 51 + "step 1.084x [1.081, 1.087]"
-    assert lines[row].index("[8.64, 8.70]") + len("[8.64, 8.70]") == len(below)
-
-
 STEP_OF_WIDE = example.rows()[2]
+
+
+def test_at_120_columns_a_row_has_the_intervals_of_time_and_speedup_and_its_bound():
+    lines = shown(example.result(), 120).splitlines()
+    row = next(line for line in lines if line.startswith("coalesced"))
+    figures = "652.3 us  [650.3, 654.3]  7.99x  [7.97, 8.02]  FASTER  76 % memory  1 GiB"
+    assert re.sub(" {2,}", "  ", row) == f"coalesced  {figures}"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_lost_step_stands_below_the_table_at_every_width(width):
+    lost = attrs.evolve(STEP_OF_WIDE, teaches="warps hide it already", step_speedup=Estimate(0.9, 0.89, 0.91))
+    text = " ".join(shown(with_rows(*example.rows()[:2], lost), width).split())
+    assert "lost step wide over coalesced 0.900x [0.890, 0.910]: warps hide it already" in text
+    assert "lost step" not in shown(example.result(), width)
+
+
+def test_the_library_and_the_baseline_have_ratios():
+    lines = shown(example.result()).splitlines()
+    assert next(line for line in lines if line.startswith("strided")).split()[5:] == [
+        "1x",
+        "baseline",
+        "(naive)",
+        "9.5",
+        "%",
+    ]
+    assert next(line for line in lines if line.startswith("memcpy")).split()[5:] == ["9.44x", "yardstick", "90", "%"]
+    untrusted = attrs.evolve(example.rows()[0], verdict=Verdict.UNTRUSTED, reason="clocks")
+    assert "9.44x" not in shown(with_rows(untrusted, example.rows()[-1]))
+
+
+@pytest.mark.parametrize(
+    ("speedup", "said"),
+    [
+        (Estimate(0.2, 0.19, 0.21), "SMALLER, 5.0x slower"),
+        (Estimate(1.3, 1.2, 1.4), "SMALLER, 1.3x faster"),
+        (Estimate(1.0, 0.995, 1.005), "SMALLER, same time"),
+        (Estimate(0.7, 0.4, 5.0), "SMALLER, time undecided"),
+        (None, "SMALLER"),
+    ],
+)
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_goal_in_memory_shows_the_memory_and_its_price_in_time(width, speedup, said):
+    row = attrs.evolve(example.rows()[1], verdict=Verdict.SMALLER, speedup=speedup, memory_gain=4.86)
+    text = shown(attrs.evolve(with_rows(example.rows()[0], row), goal="memory"), width)
+    line = next(line for line in text.splitlines() if line.startswith("coalesced"))
+    assert re.split(" {2,}", line)[1:4] == ["1 GiB", "4.86x less", "652.3 us"]
+    assert line.endswith(said)
+
+
+def test_all_notes_come_with_all_columns():
+    text = shown(example.result(), view=EVERYTHING)
+    assert "device clock, cold cache, bit-exact" in text
+    for label in ("steps ", "setup ", "stopped ", "verified ", "overhead "):
+        assert f"\n{label}" in text
+        assert f"\n{label}" not in shown(example.result())
 
 
 @pytest.mark.parametrize(
@@ -139,7 +158,8 @@ def test_a_lost_step_is_red_and_one_without_a_clear_gain_is_plain(step, goal, st
 
 def test_the_step_of_a_variant_that_builds_on_the_baseline_is_its_speedup():
     row = attrs.evolve(STEP_OF_WIDE, builds_on="strided")
-    assert "step" not in shown(with_rows(example.rows()[0], row)).partition("why  ")[0]
+    text = shown(with_rows(example.rows()[0], row), view=EVERYTHING)
+    assert "  step" not in text.partition("why  ")[0]
 
 
 def test_a_row_that_is_not_believed_has_no_step():
@@ -184,7 +204,7 @@ def test_chosen_columns():
     ],
 )
 def test_the_order_of_rows(sort, names):
-    """Yardsticks stay below the rule."""
+    """Yardsticks stay at the end."""
     table = shown(example.result(), view=View(sort=sort)).partition("why  ")[0].splitlines()
     found = [line.split()[0] for line in table if line.split() and line.split()[0] in {*names}]
     assert found == names
@@ -248,7 +268,10 @@ def test_extremes_are_complete_and_fit(width, verdict, time, speedup):
     for row in rows:
         assert row.name in joined
     assert joined.count(verdict.value) >= (0 if verdict is Verdict.MEASURED else 12)
-    assert text.count("987 TFLOP/s") == (0 if verdict in ("INVALID", "UNTRUSTED", "FAILED", "SKIPPED") else 12)
+    everything = shown(with_rows(*rows), width, view=EVERYTHING)
+    assert max(map(len, everything.splitlines())) <= width
+    rates = everything.count("987 TFLOP/s")
+    assert rates == 0 if verdict in ("INVALID", "UNTRUSTED", "FAILED", "SKIPPED") else rates >= 12
     assert "/a/long/folder" * 12 in joined
 
 
@@ -264,9 +287,9 @@ def test_any_row_fits_and_keeps_its_figures(names, time, speedup, width):
     text = shown(with_rows(*rows), width)
     table = text.partition("\nwarning")[0]
     assert max(map(len, text.splitlines())) <= width
-    assert table.count("[") == 2 * len(names)
+    assert table.count("[") == (1 if width == 80 else 2) * len(names)
     assert table.count("SAME") == len(names)
-    assert table.count("1 GiB") >= len(names)
+    assert table.count("1 GiB") == (2 if width in (80, 100) else 2 + len(names))
 
 
 BOUNDS = [
@@ -282,6 +305,7 @@ BOUNDS = [
     ("special", 0.92, {}, "92 % MUFU"),
     ("memory", 0.71, {}, "71 % memory"),
     ("compute", 0.95, {}, "95 % compute"),
+    ("optimum", 0.89, {}, "89 % optimum"),
     ("memory", 1.01e-4, {}, "0.010 % memory"),
     ("memory", 0.9e-4, {}, "-"),
 ]
@@ -299,7 +323,7 @@ def test_sol_names_its_bound(bound, fraction, work, cell):
 
 def test_a_row_far_from_its_bound_has_a_dash_and_the_reason():
     row = attrs.evolve(example.rows()[1], speed_of_light=SpeedOfLight("memory", 1e-9, 0.9e-4))
-    text = shown(with_rows(example.rows()[0], row))
+    text = shown(with_rows(example.rows()[0], row), view=EVERYTHING)
     assert "SOL           coalesced: below 0.01 %: another resource than memory bounds it" in text
     assert "< 0.01 %" not in text
 
@@ -307,28 +331,28 @@ def test_a_row_far_from_its_bound_has_a_dash_and_the_reason():
 def test_a_row_by_the_caller_s_clock_has_its_host_share():
     row = example.rows()[0]
     rows = [attrs.evolve(row, clock="wall", device_s=example.estimate(1.2e-3)), example.rows()[1]]
-    text = " ".join(shown(with_rows(*rows)).split())
+    text = " ".join(shown(with_rows(*rows), view=EVERYTHING).split())
     assert "host share strided 77 % (device 1.20 ms) SOL strided: the host is the bound" in text
 
 
 def test_an_audit_that_was_made_again_is_told():
     row = attrs.evolve(example.rows()[1], audit=Audit([1e-3], [1e-3], [], 0, retaken=1))
-    text = " ".join(shown(with_rows(example.rows()[0], row)).split())
+    text = " ".join(shown(with_rows(example.rows()[0], row), view=EVERYTHING).split())
     assert "audit coalesced: audited once more by CUPTI, since the clocks disagreed the first time" in text
 
 
 def test_without_ceilings_there_is_no_sol():
     rows = [attrs.evolve(row, speed_of_light=None) for row in example.rows()]
-    table = shown(with_rows(*rows)).partition("why  ")[0]
+    table = shown(with_rows(*rows), view=EVERYTHING).partition("why  ")[0]
     assert "SOL" not in table
-    assert " % " not in table.replace("95 % interval", "")
+    assert "of peak" not in table
     assert "3.29 TB/s" in table
 
 
 def test_a_cpu_row_shows_the_peak_of_its_process():
     row = attrs.evolve(example.rows()[0], memory=Memory(host_peak_bytes=5 << 20))
-    assert "5 MiB" in shown(with_rows(row))
-    assert "None" not in shown(with_rows(attrs.evolve(row, memory=Memory())))
+    assert "5 MiB" in shown(with_rows(row), 120)
+    assert "None" not in shown(with_rows(attrs.evolve(row, memory=Memory())), 120)
 
 
 @pytest.mark.parametrize(
@@ -351,12 +375,11 @@ def test_the_rate_is_that_of_what_bounds(bound, rates, text):
     assert rate_of(row) == text
 
 
-def test_yardsticks_stand_below_a_rule_wherever_they_were_declared():
+def test_yardsticks_stand_at_the_end_wherever_they_were_declared():
     rows = example.rows()
     lines = shown(with_rows(rows[-1], *rows[:-1])).splitlines()
     names = [line.split()[0] for line in lines if line.split()]
     assert names.index("remembered") < names.index("memcpy")
-    assert sum(set(line) == {"-"} for line in lines) == 2
 
 
 def test_no_rows_at_all():

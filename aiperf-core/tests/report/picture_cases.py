@@ -15,7 +15,7 @@ from aiperf_core.report.result import Axis, Band, Drawing, Figure, Origin, Point
 
 GOLDEN = Path(__file__).with_name("pictures.json")
 POINTS = ("intervals", "bars", "waterfall", "lines", "scatter", "strip")
-SPANS = ("timeline", "flame")
+SPANS = ("timeline", "flame", "cells")
 LONG = "a_name_of_eighty_characters_" + "x" * 52
 HOSTILE = ["<script>alert(1)</script>", "\u202egnp.exe", "\x1b[31mred", "عربي", 'a"b&c', "=HYPERLINK(1)", "$x_1$"]
 MARKS = ["FASTER", "INCONCLUSIVE", "INVALID", "front", "undecided", "best", "baseline", "throttled", "", "fit"]
@@ -92,7 +92,9 @@ def cases() -> Iterator[tuple[str, Drawing]]:
                             lane=str(at % 60),
                             start=float(at // 60),
                             length=1.0,
-                            kind="copy",
+                            kind="filled" if kind == "cells" else "copy",
+                            short=names[at % len(names)] if kind == "cells" else "",
+                            group=names[0] if at % 60 < 30 else names[-1],
                         )
                         for at in range(len(values))
                     ],

@@ -41,15 +41,15 @@ def test_a_gpu():
         ["memory", "read", "4.36 TB/s", "-", "-", "-"],
         ["memory", "write", "4.65 TB/s", "-", "-", "-"],
         ["memory", "last-level cache, size", "60 MiB", "-", "-", "-"],
-        ["arithmetic", "bf16 matrix product", "789 TFLOP/s", "990 TFLOP/s", "79.7 %", "torch.mm, 8192^3"],
-        ["arithmetic", "int8 matrix product", "1.20 POP/s", "-", "-", "-"],
+        ["arithmetic", "bf16 matmul", "789 TFLOP/s", "990 TFLOP/s", "79.7 %", "torch.mm, 8192^3"],
+        ["arithmetic", "int8 matmul", "1.20 POP/s", "-", "-", "-"],
         ["launches and clocks", "excess of events", "2.05 µs", "-", "-", "-"],
         ["launches and clocks", "SM clock", "1.98 GHz", "-", "-", "-"],
         ["several GPUs", "GPU 0 to 1", "373 GB/s", "-", "-", "-"],
     ]
     assert "NVIDIA H200 Tensor Core GPU datasheet, H200 SXM" in result.tables[0].note
     assert [(part.what, part.reason) for part in result.left_out] == [
-        ("fp8 matrix product, shared memory, read", "no kernel"),
+        ("fp8 matmul, shared memory, read", "no kernel"),
         ("disk, read", "in memory"),
     ]
 

@@ -10,8 +10,9 @@ from aiperf_core.render.report import content
 from aiperf_core.report import drawings, picture, roofline, sample_charts, svg
 from aiperf_core.report.drawings import Rung
 from aiperf_core.report.marks import colours
+from aiperf_core.report.result import Origin, counted
 from aiperf_core.results import example
-from aiperf_core.results.models import DISBELIEVED, Verdict
+from aiperf_core.results.models import Verdict
 from aiperf_core.results.sweeps import sweeps
 from aiperf_core.stats.best import best_variant
 
@@ -37,21 +38,37 @@ def figures(drawing):
 def test_each_rung_has_its_figures():
     ladder = drawings.ladder([BASE, SLOW, FAST, YARD, LATER], "speedup", "a target")
     (series,) = ladder.series
-    assert [point.mark for point in series.points] == ["baseline", "", "best", "yardstick", ""]
+    assert [point.mark for point in series.points] == ["baseline", "", "best", "yardstick"]
     assert ladder.message == (
         "speedup relative to the baseline: naive baseline, permuted 0.250x [0.240, 0.260], SOL 2.2 %, "
         "wide 10.0x [9.0, 11.0], SOL 94 %, torch yardstick, 9.50x [9.40, 9.60], bulk no stored figure"
     )
     written = texts(ladder)
-    for text in ("10.0x [9.0, 11.0], SOL 94 %, best", "no stored figure", "speedup over naive, logarithmic", "10x"):
+    axis = "speedup over naive with 95 % intervals, logarithmic"
+    for text in ("10.0x [9.0, 11.0], SOL 94 %, best", axis, "10x"):
         assert text in written
+    assert "bulk" not in written
+
+
+def test_an_interval_narrower_than_its_mark_has_ends_above_and_below_the_mark():
+    thin = Rung(name="thin", role="variant", ratio=Estimate(10.0, 9.99, 10.01))
+    made = picture.picture(drawings.ladder([BASE, thin], "speedup", "a target"))
+    (mark,) = [shape for shape in made.shapes if getattr(shape, "title", "").startswith("thin:")]
+    reach = [y for _, y in mark.points]
+    ends = [
+        [y for _, y in shape.points]
+        for shape in made.shapes
+        if shape.kind.startswith("whisker") and shape.points[0][0] == shape.points[1][0]
+    ]
+    assert len(ends) == 2
+    assert all(min(end) < min(reach) and max(end) > max(reach) for end in ends)
 
 
 def test_no_variant_is_the_best_that_is_not_above_the_baseline():
     same = Rung(name="same", role="variant", ratio=Estimate(1.01, 0.99, 1.02))
     ladder = drawings.ladder([BASE, SLOW, YARD, same], "memory", "a target")
     assert "best" not in [point.mark for point in ladder.series[0].points]
-    assert ladder.x.title == "peak memory divided into that of naive, logarithmic"
+    assert ladder.x.title == "peak memory divided into that of naive with 95 % intervals, logarithmic"
 
 
 # --- sweep
@@ -124,32 +141,49 @@ def test_a_grid_has_drawings_for_each_value_of_the_other_parameter():
     assert len({drawing.x.ends for drawing in made}) == len({drawing.y.ends for drawing in made}) - 1 == 1
 
 
+# --- ratios
+
+
+@pytest.mark.parametrize(("count", "axes"), [(5, 1), (40, 2)])
+def test_ratios_begin_with_the_largest_and_their_axis_is_above_and_of_many_also_below(count, axes):
+    ratios = [(Origin("b", f"t{at}", "wide"), counted(1.5 + at), "FASTER") for at in range(count)]
+    drawing = drawings.of_ratios("gains", "Gains", "m", "gain", ratios)
+    assert [point.label for point in drawing.series[0].points] == [f"t{at}:wide" for at in reversed(range(count))]
+    written = [shape for shape in picture.picture(drawing).shapes if isinstance(shape, svg.Text)]
+    lanes = [shape.y for shape in written if shape.content.endswith(":wide")]
+    titles = [shape.y for shape in written if shape.content == "gain, logarithmic"]
+    ticks = [shape.y for shape in written if shape.content == "2x"]
+    assert len(titles) == len(ticks) == axes
+    assert titles[0] < ticks[0] < min(lanes)
+    assert axes == 1 or titles[1] > ticks[1] > max(lanes)
+
+
+@pytest.mark.parametrize(
+    ("values", "log"), [([], False), ([1.0, 8.0], False), ([1.0, 8.1], True), ([0.0, 9.0], False), ([None, 2.0], False)]
+)
+def test_values_of_more_than_eight_times_have_a_logarithmic_axis(values, log):
+    assert drawings.spans_decades(counted(value) for value in values) is log
+
+
 # --- roofline
 
 
 def test_a_roofline_has_its_roofs_and_names_what_it_can():
-    (panel,) = roofline.roofline([example.result()], example.manifest()).panels
+    problem = example.result().problem
+    other = attrs.evolve(example.result(), target="ch07.dense", problem=attrs.evolve(problem, flops=16 * problem.flops))
+    (panel,) = roofline.roofline([example.result(), other], example.manifest()).panels
     drawing = roofline.draw(panel, "run")
     assert drawing.title == "run on NVIDIA H200, ceilings of 2026-11-20"
     roofs = [series for series in drawing.series if series.joined]
     assert [point.label for series in roofs for point in series.points if point.label] == [
         "copy 4.34 TB/s",
-        "fp32 59.0 TFLOP/s",
+        "fp32 matmul 59.0 TFLOP/s",
     ]
     written = texts(drawing)
-    for text in ("strided 9.5 %", "coalesced 76 %", "wide 82 %", "memcpy 90 %", "copy 4.34 TB/s", "best variant"):
+    for text in ("1 memory_access:strided 9.5 %", "memory_access:wide 82 %", "copy 4.34 TB/s", "best variant"):
         assert text in written
     (memory, _) = roofs
     assert all(point.y.value / point.x.value == pytest.approx(4.34e12, rel=1e-2) for point in memory.points)
-
-
-def test_of_many_marks_the_best_of_each_target_have_names():
-    rows = [row for row in example.rows() if row.verdict not in DISBELIEVED]
-    results = [attrs.evolve(example.result(), target=f"ch07.t{at}", rows=rows) for at in range(6)]
-    (panel,) = roofline.roofline(results, example.manifest()).panels
-    labels = [point.label for series in roofline.draw(panel).series for point in series.points if point.mark != "fit"]
-    assert len(labels) > roofline.NAMED
-    assert [label for label in labels if label] == [f"t{at}:wide 82 %" for at in range(6)]
 
 
 # --- samples
@@ -205,7 +239,7 @@ def test_the_message_of_the_times_names_the_fastest_that_is_believed():
 @pytest.mark.parametrize(
     ("place", "kind", "sentence", "with_it", "without"),
     [
-        (3, "held", "Red dots: clocks held down.", {"throttled": (3,)}, {}),
+        (3, "held", "Red dots: throttled.", {"throttled": (3,)}, {}),
         (3, "divider", "Vertical lines: a new process round.", {"rounds": 3}, {"rounds": 1}),
         (2, "second", "Dashed lines: each process round.", {"rounds": 3}, {"rounds": 1}),
         (1, "range", "Thick lines are the middle half.", {}, {"count": 10}),

@@ -75,3 +75,12 @@ def test_energy_that_cannot_be_measured_is_told_once():
     result = attrs.evolve(result, rows=[attrs.evolve(row, no_energy="NVML counts none") for row in result.rows])
     assert list(machine_notes([result, other(result)])) == [("energy", "not measurable: NVML counts none")]
     assert not any(label == "energy" for label, _ in notes(result))
+
+
+def test_what_every_run_of_a_machine_has_is_told_on_demand():
+    lasting = Finding("environment.memory_overcommit", "warning", "memory is overcommitted")
+    busy = Finding("environment.background_load", "warning", "busy", {"background_median": 0.74})
+    found = [with_findings([lasting, busy], [lasting])]
+    assert [label for label, _ in machine_notes(found)] == ["warning", "warning"]
+    noisy = "noisy machine: other processes kept up to 74 % of the processors busy"
+    assert list(machine_notes(found, lasting=False)) == [("warning", noisy)]

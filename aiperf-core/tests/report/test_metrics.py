@@ -1,5 +1,6 @@
 """The list of metrics: names, belief, and the figures that rows have."""
 
+import json
 from collections import Counter
 
 import pytest
@@ -38,7 +39,7 @@ def test_every_metric_is_a_column_of_tables_and_of_exports():
         assert COLUMNS[metric.name].about
         assert (f"{metric.name}-interval" in COLUMNS) is (metric.has_interval and metric.unit != "%")
         assert (metric.key in text.COLUMNS) is not metric.of_samples
-    (row,) = text.table([evolve(RESULT, rows=[WIDE])])
+    (row,) = text.table("run", example.manifest(), [evolve(RESULT, rows=[WIDE])])
     assert (row["time_s"], row["time_low_s"], row["time_high_s"]) == (
         WIDE.time_s.value,
         WIDE.time_s.low,
@@ -156,10 +157,21 @@ def test_the_figures_of_a_row_are_all_that_it_has_and_the_reasons_of_a_summary()
 def test_the_view_of_rows_names_their_bounds():
     (table,) = views.rows(Source("seal", "a run", "", ""), example.manifest(), [RESULT]).tables
     assert [record.cells["bound"] for record in table.records][:2] == ["memory", "memory"]
-    assert table.columns[-1] == Column("bound", "bound")
+    assert Column("bound", "bound") in table.columns
     unknown = evolve(RESULT, rows=[evolve(WIDE, speed_of_light=None)])
     (table,) = views.rows(Source("seal", "a run", "", ""), example.manifest(), [unknown]).tables
-    assert table.columns[-1].key != "bound"
+    assert "bound" not in [column.key for column in table.columns]
+
+
+def test_the_view_of_rows_says_the_sizes_and_the_run_for_other_programs():
+    manifest = example.manifest()
+    (table,) = views.rows(Source("seal", "runs/monday", "", ""), manifest, [RESULT]).tables
+    names = ["sizes", "run", "commit", "machine", "created"]
+    assert [column.key for column in table.columns][-len(names) :] == names
+    cells = table.records[0].cells
+    assert json.loads(cells["sizes"]) == RESULT.problem.params
+    exported = text.table("monday", manifest, [RESULT])[0]
+    assert [cells[name] for name in names[1:]] == [exported[name] for name in names[1:]]
 
 
 def test_the_interval_of_a_rate_is_that_of_the_time_turned_over():

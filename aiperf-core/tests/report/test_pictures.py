@@ -96,7 +96,9 @@ def test_points_lead_to_their_rows_in_their_colour_and_say_their_verdict(kind):
 
 def test_the_places_of_an_interval_follow_its_figures():
     made = picture.picture(drawing([point("a", 1.0), point("b", 4.0, mark="INCONCLUSIVE")], "intervals"))
-    (one, two) = [shape for shape in made.shapes if shape.kind.startswith("whisker")]
+    (one, two) = [
+        shape for shape in made.shapes if shape.kind.startswith("whisker") and shape.points[0][1] == shape.points[1][1]
+    ]
     for (left, _), (right, _) in (one.points, two.points):
         assert left < right
     assert one.points[1][0] < two.points[0][0]
@@ -209,3 +211,20 @@ def test_a_page_has_both_layouts_and_the_figures_of_each_picture():
     assert "@container (max-width: 719px)" in page
     assert page.count("<summary>figures as a table</summary>") == 1
     assert not re.search("<script|[\x00-\x08\x1b\u202e]", page)
+
+
+@pytest.mark.parametrize(("log", "far"), [(False, 86.0), (True, 86.0), (True, 1e-6)])
+def test_a_wide_interval_does_not_flatten_the_points_and_its_cut_is_marked(log, far):
+    ys = [1e-3, 1.1e-3, 1.2e-3]
+    points = [Point(label="", x=counted(float(at), "count"), y=counted(y, "s")) for at, y in enumerate(ys)]
+    last = Figure(value=1.1e-3, low=min(far, 1e-3), high=max(far, 1.3e-3), unit="s")
+    points.append(Point(label="", x=counted(3.0, "count"), y=last))
+    made = picture.picture(drawing(points, y=Axis(title="y", unit="s", log=log)))
+    marks = [shape for shape in made.shapes if shape.kind == "mark s0" and isinstance(shape, svg.Dot)]
+    assert max(mark.y for mark in marks) - min(mark.y for mark in marks) > 25
+    (cut,) = [shape for shape in made.shapes if shape.kind.startswith("cut ")]
+    assert cut.title == "the interval goes on beyond the plane"
+    (whisker,) = [shape for shape in made.shapes if shape.kind.startswith("whisker")]
+    assert cut.points[0] == whisker.points[1 if far > 1 else 0]
+    narrow = drawing(points[:3], y=Axis(title="y", unit="s", log=log))
+    assert not [shape for shape in picture.picture(narrow).shapes if shape.kind.startswith("cut ")]

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiperf_core.report import svg
+from aiperf_core.report import layout, svg
+from aiperf_core.report.result import Axis
 from aiperf_core.report.svg import Dot, Picture, Scale, Text
 
 
@@ -153,3 +154,9 @@ def test_labels_of_an_axis_stay_within_the_picture():
     axis = svg.axis_below(scale, 0, 50, [(0, "0 ns"), (5, "5"), (10, "10,000 ms")])
     texts = [shape for shape in axis if isinstance(shape, Text)]
     assert [text.anchor for text in texts] == ["start", "middle", "end"]
+
+
+def test_near_sizes_have_labels_that_differ():
+    axis = Axis(title="peak memory", unit="B")
+    labels = [label for _, label in layout.ticks(axis, Scale(15.886 * 2**20, 15.941 * 2**20, 0.0, 200.0), 6)]
+    assert labels == ["15.89 MiB", "15.9 MiB", "15.91 MiB", "15.92 MiB", "15.93 MiB", "15.94 MiB"]

@@ -6,6 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,6 +58,17 @@ def npy(array, **options):
 
 def test_samples_come_back():
     assert columns.decode(STORED.data, STORED.columns, COUNTS) == ROWS
+
+
+def test_an_older_file_has_no_witness():
+    older = {name: column for name, column in STORED.columns.items() if name != "witness_s"}
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(STORED.data)) as new, zipfile.ZipFile(file, "w") as old:
+        for name in new.namelist():
+            if name != "witness_s.npy":
+                old.writestr(name, new.read(name))
+    read = columns.decode(file.getvalue(), older, COUNTS)
+    assert read == [evolve(row, witness_s=[None] * len(row.block)) for row in ROWS]
 
 
 def test_numpy_reads_the_file():
@@ -148,7 +160,7 @@ def test_what_cannot_be_compressed_is_within_the_bound():
         ("block", [0, -1], "at rows[0].samples.block[1]: found -1; expected an integer from 0 to 2^63 - 1"),
         ("block", [0, 1 << 63], f"at rows[0].samples.block[1]: found {1 << 63}; expected an integer from 0 to 2^63 - 1"),
         ("judged", [0, True], "at rows[0].samples.judged[0]: found 0; expected true or false"),
-        ("cpu_s", [0.1], "at rows[0].samples: found columns of different lengths (round 2, block 2, step 2, device_s 2, wall_s 2, cpu_s 1, bracket_s 2, hidden 2, judged 2, calls 2, voluntary_switches 2, involuntary_switches 2, throttled 2, begun_s 2, answered_s 2, replied_s 2, stopped_s 2, done_s 2, own_s 2); expected one entry a sample in each"),
+        ("cpu_s", [0.1], "at rows[0].samples: found columns of different lengths (round 2, block 2, step 2, device_s 2, wall_s 2, cpu_s 1, bracket_s 2, hidden 2, judged 2, calls 2, voluntary_switches 2, involuntary_switches 2, throttled 2, begun_s 2, answered_s 2, replied_s 2, stopped_s 2, done_s 2, own_s 2, witness_s 2, simulated_s 2); expected one entry a sample in each"),
     ],
 )  # fmt: skip
 def test_what_is_no_sample_is_not_written(name, values, message):

@@ -9,7 +9,7 @@ import measured
 import pytest
 
 import aiperf_core
-from aiperf_core import RequestedTarget, RunRequest, results
+from aiperf_core import RequestedTarget, RunRequest, results, units
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.results import Store, open_bundle
 from aiperf_core.results.models import Document, Verdict
@@ -84,11 +84,31 @@ def test_documents_are_listed(store):
     assert [run.documents for run in store.runs()] == [("fleet/pool",), (), ()]
 
 
+def test_a_bundle_and_a_row_say_in_short_what_they_are(store, tmp_path):
+    bundle = store.runs()[0].bundle
+    assert (
+        repr(bundle)
+        == f"<Bundle {str(bundle.path)!r}: 1 target, {units.moment(bundle.manifest.created)}, not complete>"
+    )
+    assert repr(results.Bundle(tmp_path / "none")) == f"<Bundle '{tmp_path}/none': not readable>"
+    rows = bundle.outline(TARGET).rows
+    assert repr(rows[1]) == "<Row 'coalesced': variant, FASTER, 2.00 ms, 1.999x>"
+    assert repr(rows[4]) == "<Row 'remembered': variant, INVALID>"
+
+
+def test_a_notebook_shows_the_rows_of_a_bundle_in_a_frame(store):
+    frame = store.runs()[0].bundle._repr_html_()
+    assert frame.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert frame.count("<") == 2
+    assert "coalesced" in frame
+
+
 def test_rows_as_arrow(store):
     pytest.importorskip("pyarrow")
     table = results.rows_table(store)
     assert table.num_rows == 15
-    assert table.column_names[:7] == ["bundle", "seal", "created", "commit", "commit_time", "labels", "target"]
+    assert table.column_names[:7] == ["bundle", "seal", "created", "commit", "commit_time", "labels", "run"]
+    assert table.column("sizes")[0].as_py().startswith('{"n": ')
     rows = table.to_pylist()
     assert [row["implementation"] for row in rows[:5]] == ["strided", "coalesced", "wide", "memcpy", "remembered"]
     newest = store.runs()[0]

@@ -52,7 +52,7 @@ def samples(draw):
         column(COUNTS),
         column(COUNTS),
         column(st.booleans()),
-        *(column(times) for _ in range(6)),
+        *(column(times) for _ in range(8)),
     )
 
 

@@ -9,10 +9,11 @@ from measured import result
 from aiperf_core import Benchmark
 from aiperf_core.described import Described, DescribedImplementation
 from aiperf_core.errors import BenchmarkError
+from aiperf_core.goal import make_goal
 from aiperf_core.measurements import Estimate
 from aiperf_core.prediction import Prediction
-from aiperf_core.stats.claims import predictions, stored_outcomes
-from aiperf_core.stats.expectations import Expectation, Page
+from aiperf_core.stats.claims import predictions, stored_gain, stored_outcomes
+from aiperf_core.stats.expectations import Expectation, GoalFigure, Page
 
 
 @pytest.mark.parametrize(
@@ -69,6 +70,14 @@ def test_the_predictions_of_a_run_are_about_the_preset_of_the_device() -> None:
     assert predicted.measured == predicted.row.speedup
     assert predicted.outcome == "refuted"
     assert [*predictions(evolve(found, problem=evolve(found.problem, size="smoke")))] == []
+
+
+@pytest.mark.parametrize(("run", "gain"), [(0, 1.5), (1, None)])
+def test_a_step_of_a_memory_goal_divides_the_gains_of_one_run(run: int, gain: float | None) -> None:
+    below = Expectation(metric="memory", measured=4.0, low=4.0, high=4.0, sizes={}, run=0)
+    rows = {"kept": below, "fused": evolve(below, measured=6.0, low=6.0, high=6.0, run=run)}
+    step = stored_gain(DescribedImplementation("fused", "variant", "cuda", "", builds_on="kept"), rows)
+    assert step == (gain and Estimate(gain, gain, gain))
 
 
 SIZES = {"n": 64.0}
@@ -137,3 +146,71 @@ def test_figures_of_other_sizes_and_devices_say_nothing() -> None:
     described = declared(variant("wide", predict="3 to 4x: bytes"))
     assert problems(evolve(described, presets={"cuda": {"n": 65.0}}), stored(wide=50)) == {}
     assert problems(described, stored(wide=50), device="cpu") == {}
+
+
+def with_host(page: Page, share: float | None) -> Page:
+    return evolve(page, expected={name: evolve(row, host_share=share) for name, row in page.expected.items()})
+
+
+@pytest.mark.parametrize(
+    ("share", "subject", "flagged"),
+    [
+        (0.78, "device", True),
+        (0.31, "device", True),
+        (0.3, "device", False),
+        (None, "device", False),
+        (0.9, "host", False),
+    ],
+)
+def test_a_reason_of_a_row_of_which_the_host_takes_most(share: float | None, subject: str, flagged: bool) -> None:
+    found = problems(declared(variant("wide"), subject=subject), with_host(stored(wide=50), share))
+    shown = {
+        "claims.host": f"note: the host takes more than 30 % of the time of wide, {100 * (share or 0):.0f} % on nvidia-h200-x1"
+    }
+    assert found == (shown if flagged else {})
+
+
+def test_the_subject_of_a_target() -> None:
+    assert Benchmark(goal="speed", subject="host").subject == "host"
+    with pytest.raises(BenchmarkError, match=r"has subject='driver'; accepted are device, host\.$"):
+        Benchmark(goal="speed", subject="driver")
+
+
+LIMITS = "Long kernels (`long_kernels`): the graph saves nothing. Also `--size wide`, and n of long_other kinds.\n"
+
+
+@pytest.mark.parametrize(
+    ("stored_sizes", "goal", "missing"),
+    [
+        ([], "", "long_kernels, wide"),
+        ([{"n": 4096.0}], "", "wide"),
+        ([{"n": 4096.0}, {"n": 8.0}], "", ""),
+        ([{"n": 4096.0}], "wide", ""),
+    ],
+)
+def test_sizes_that_the_limits_name_are_measured(stored_sizes: list[dict[str, float]], goal: str, missing: str) -> None:
+    page = stored(wide=50)
+    row = page.expected["acme.made:wide"]
+    more = {f"acme.made@{index}:wide": evolve(row, sizes=sizes) for index, sizes in enumerate(stored_sizes)}
+    goals = [make_goal(of="LAT", at_least=None, at_most=2.0, device="cuda", size=goal)] if goal else []
+    if goal:
+        more["acme.made:other"] = evolve(row, goals=[GoalFigure(of="LAT", value=1.5, low=1.4, high=1.6)])
+    page = evolve(page, expected={**page.expected, **more})
+    presets: Any = {
+        "smoke": {"n": 3.0},
+        "cuda": SIZES,
+        "long_kernels": {"n": 4096.0},
+        "wide": {"n": 8.0},
+        "unnamed": {"n": 9.0},
+    }
+    described = evolve(declared(variant("wide"), limits=LIMITS, goals=goals), presets=presets)
+    found = problems(described, page)
+    assert found == (
+        {"claims.limits": f"note: sizes that the limits name, without stored figures: {missing}"} if missing else {}
+    )
+    assert problems(described, evolve(page, expected={})) == {}, "nothing of the target is measured yet"
+    on_both = evolve(described, presets={**presets, "cpu": {"n": 10.0}}, limits=LIMITS + "Latency (`cpu`).\n")
+    assert "cpu" in str(problems(on_both, page)), "a preset like any other where no code is for a CPU"
+    both = [*on_both.implementations, evolve(on_both.implementations[0], device="cpu")]
+    assert problems(evolve(on_both, implementations=both), page) == found
+    assert problems(evolve(described, limits=""), page) == {}

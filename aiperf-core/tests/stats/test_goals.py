@@ -45,6 +45,7 @@ PROBLEM = Problem(
     shared_bytes=5e6,
     to_device_bytes=2e6,
 )
+NO_DISK = "its run has no ceiling DISK; on that machine run aiperf ceilings first, then run the target again"
 
 
 def result(changes: Any = None, **factors: float) -> TargetResult:
@@ -111,7 +112,7 @@ def test_without_its_ceiling_there_is_no_figure(of: str) -> None:
     }
     zero = {f"{name}_bytes_per_s": 0.0 for name in ("copy", "read", "write")}
     ceilings = attrs.evolve(CEILINGS, **none, **empty, **zero, transfer_bytes_per_s={"pageable_to_device": 1.0})
-    expected = f"its run has no ceiling {of}: aiperf ceilings"
+    expected = f"its run has no ceiling {of}; on that machine run aiperf ceilings first, then run the target again"
     assert refusal(of, ceilings=ceilings) == refusal(of, ceilings=None) == expected
 
 
@@ -131,9 +132,9 @@ def test_the_longer_of_disk_reads_and_writes_counts() -> None:
     both = result({"problem": attrs.evolve(PROBLEM, disk_read_bytes=5e5, disk_written_bytes=2e6)})
     assert figure("DISK", read, disk).figure.value == pytest.approx(0.5, rel=0.002)
     assert figure("DISK", both, disk).figure.value == pytest.approx(1, rel=0.002)
-    assert refusal("DISK", both) == "its run has no ceiling DISK: aiperf ceilings"
+    assert refusal("DISK", both) == NO_DISK
     half = attrs.evolve(CEILINGS, disk_read_bytes_per_s=1e9)
-    assert refusal("DISK", both, half) == "its run has no ceiling DISK: aiperf ceilings"
+    assert refusal("DISK", both, half) == NO_DISK
     assert refusal("DISK", result(), disk) == "its cost declares no disk_read_bytes and no disk_written_bytes"
 
 
@@ -196,7 +197,7 @@ def test_the_best_variant_is_the_fastest_that_is_believed() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"device": "cpu"}, "measured on cpu, and the goal is on cuda"),
+        ({"device": "cpu"}, "the run was on cpu; this goal is for cuda"),
         ({"complete": False}, "the run was interrupted"),
         (
             {"problem": attrs.evolve(PROBLEM, params={"n": 2048, "world_size": 2})},

@@ -72,7 +72,7 @@ def invoke(site: Any, *arguments: str) -> Result:
 
 def test_a_sound_target_in_a_line(acme: Any) -> None:
     result = invoke(acme, "acme.sound")
-    assert result.stdout == "acme.sound on cpu at smoke (m=5, n=13, k=17): 39 ok, 2 not applicable\n"
+    assert result.stdout == "acme.sound on cpu at smoke (m=5, n=13, k=17): 42 ok, 2 not applicable\n"
     assert result.return_value == 0
 
 
@@ -203,7 +203,7 @@ def test_claims_about_a_device_that_is_not_here(acme: Any) -> None:
         shutil.rmtree(file.parent)
     assert result.return_value == 3
     text = " ".join(result.stdout.split())
-    assert "acme.elsewhere on cuda, by stored figures: 1 problem, 2 ok" in text
+    assert "acme.elsewhere on cuda, by stored figures: 1 problem, 4 ok" in text
     assert "claims.title: the best variant gains nothing at the default sizes: 0.9x on nvidia-h200-x1" in text
     assert text.endswith("1 problem: claims.title 1")
     assert "stored" not in invoke(acme, "acme.elsewhere", "acme.sound", "--device", "cpu").stdout

@@ -227,7 +227,7 @@ class Seals:
 
     @staticmethod
     def _judged(found: "SealCheck", targets: set[str]) -> "SealCheck":
-        """What was found, with the rows of a few targets that their observations do not give."""
+        """Check of the seal with the rows of a few targets that their observations do not give."""
         from aiperf_core.stats.recheck import of_targets
 
         if len(targets) > JUDGED_TARGETS:

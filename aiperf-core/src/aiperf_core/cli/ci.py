@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Ci:
-    """What continuous integration gets.
+    """Environment of continuous integration.
 
     junit: the file of a JUnit document.
     github: whether annotations of GitHub Actions are printed, on standard error.

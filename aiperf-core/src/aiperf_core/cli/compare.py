@@ -27,9 +27,37 @@ def _floor(_: click.Context, __: click.Parameter, value: float | None) -> float 
     return value
 
 
+def _with_the_run_before(context: click.Context, _: click.Parameter, right: "Address | None") -> "Address":
+    """The right side. Where only one run is named, it is the right one, and the left is the run before it."""
+    if right is not None:
+        return right
+    given: Address = context.params["left"]
+    context.params["left"] = _before(given)
+    return given
+
+
+def _before(right: "Address") -> "Address":
+    """The last run before another in the same folder, with a result of a target of it. Raises UsageError for none."""
+    from attrs import evolve
+
+    from aiperf_core.results.listing import Run, bundles, moment
+
+    path, began = right.bundle.path, moment(right.bundle.manifest.created)
+    asked = {*right.targets}
+    for run in bundles(path.resolve().parent):
+        if isinstance(run, Run) and run.created < began:
+            left = evolve(right, bundle=run.bundle)
+            if asked & {*left.matching}:
+                return left
+    raise UsageError(
+        f"no run before '{path}' has a result of the same targets, so there is nothing to compare it with. Name two: "
+        "aiperf compare LEFT RIGHT"
+    )
+
+
 @click.command("compare")
 @click.argument("left", type=ADDRESS, metavar="LEFT")
-@click.argument("right", type=ADDRESS, metavar="RIGHT")
+@click.argument("right", type=ADDRESS, metavar="[RIGHT]", required=False, callback=_with_the_run_before)
 @click.option(
     "--floor",
     type=float,
@@ -54,6 +82,8 @@ def compare(
 ) -> ExitCode:
     """Compare two runs, targets or implementations: BUNDLE, BUNDLE:TARGET or BUNDLE:TARGET:IMPLEMENTATION.
 
+    With one run, it is compared with the last run before it that has a result of the same targets.
+
     Differences of machines, software and options are shown first. A ratio above 1 means that RIGHT is faster. Rows that
     are not believed, or did other work, are listed and not compared.
 
@@ -62,6 +92,7 @@ def compare(
 
     \b
     Examples:
+      aiperf compare latest
       aiperf compare latest~1 latest
       aiperf compare latest~1:ch07.transpose latest:ch07.transpose --floor 0.03
     """

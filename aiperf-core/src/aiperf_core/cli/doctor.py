@@ -91,6 +91,7 @@ def _machine() -> Iterator[Fact]:
     yield Fact("processor", host.processor())
     yield Fact("memory", host.memory())
     yield Fact("hypervisor", host.hypervisor() or "none seen")
+    yield Fact("memory overcommit", host.overcommit())
     compiler = host.compiler()
     remedy = "" if compiler else "install gcc or clang, or set CC to a compiler"
     yield Fact("C compiler", compiler or "not found", "C kernels on the CPU, and Triton's launcher", remedy)

@@ -24,7 +24,7 @@ def dry_run(run: "BundleRun", *, as_json: bool) -> int:
     seconds, unknown = sum(one.seconds for one in previews), sum(not one.known for one in previews)
     if as_json:
         left_out = [{"target": one.target, "verdict": str(one.verdict), "reason": one.reason} for one in skipped]
-        targets = [asdict(one) for one in previews]
+        targets = [asdict(one, filter=lambda field, _: field.name != "described") for one in previews]
         echo_json({"targets": targets, "skipped": left_out, "seconds": seconds, "unknown": unknown})
         return ExitCode.OK
     rows = [(words(one.target), one.device, one.size, one.tier, _time(one), _implementations(one)) for one in previews]

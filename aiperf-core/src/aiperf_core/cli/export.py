@@ -51,7 +51,7 @@ def export(what: "Address", kind: str, samples: bool, out: Path | None) -> None:
     if samples:
         data = render_samples(kind, name, manifest, list(sample_table(what.results())))
     else:
-        data = render(kind, name, manifest, table(what.outlines()))
+        data = render(kind, name, manifest, table(name, manifest, what.outlines()))
     if out is None:
         screen, _ = consoles()
         screen.write(data.decode())

@@ -13,8 +13,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 ENDINGS = {"markdown": "md"}
 
 
-def file_options(formats: Sequence[str], about: str, default: str | None = None) -> Callable[[Command], Command]:
-    """The options `--format`, passed as `kind`, and `--out`. `default` is the format of standard output, if any."""
+def file_options(
+    formats: Sequence[str], about: str, default: str | None = None, otherwise_to: str = "standard output"
+) -> Callable[[Command], Command]:
+    """The options `--format`, passed as `kind`, and `--out`. `default` is the format without `--out`, if any."""
 
     def chosen(context: click.Context, _: click.Parameter, value: str | None) -> str:
         out: Path | None = context.params.get("out")
@@ -41,6 +43,6 @@ def file_options(formats: Sequence[str], about: str, default: str | None = None)
         type=click.Path(path_type=Path),
         is_eager=True,  # its name tells the format
         metavar="FILE",
-        help="File to write. [default: standard output]",
+        help=f"File to write. [default: {otherwise_to}]",
     )
     return lambda command: kind(out(command))

@@ -164,6 +164,7 @@ class JudgeService:
 def _parsed(line: bytes) -> dict[str, Any]:
     try:
         found = json.loads(line)
+        json.dumps(found, allow_nan=False)  # the answer repeats the id
     except (ValueError, RecursionError) as error:
         raise UsageError(f"A request is a JSON object on one line; this is no JSON: {error}") from None
     if not isinstance(found, dict):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Judging:
-    """What is judged against, and how."""
+    """Target and rules that candidates are judged by."""
 
     server: ForkServer
     plugins: Plugins

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aiperf_core.kernels.resources import Resources
 
 WIDEST = 100
+UNLIMITED = 100_000
 
 
 @click.command("kernels")
@@ -115,7 +116,8 @@ def _print_table(outcomes: "Sequence[Outcome]") -> None:
         )
         table.add_row(*map(Text, cells))
     console = Console(highlight=False)
-    console.width = min(console.width, WIDEST) if sys.stdout.isatty() else WIDEST
+    # A pipe has no width: a message stays on its line, where programs find it.
+    console.width = min(console.width, WIDEST) if sys.stdout.isatty() else UNLIMITED
     with console.capture() as captured:
         console.print(table)
     # rich pads cells with trailing blanks.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-from attrs import asdict, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from aiperf_core.cli.measuring import (
     device_option,
@@ -16,7 +16,8 @@ from aiperf_core.cli.measuring import (
     targets_option,
     warn_of_skipped,
 )
-from aiperf_core.errors import ExitCode
+from aiperf_core.cli.plugin_file import correct, plugin_file
+from aiperf_core.errors import BenchmarkError, ExitCode
 from aiperf_core.names import lines, words
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import TargetFilter
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from aiperf_core.harness.run.planner import Planner
     from aiperf_core.harness.run.setup import Plan
     from aiperf_core.stats.expectations import Page
-    from aiperf_core.targets import Selection
+    from aiperf_core.targets import InstalledTarget, Selection
     from aiperf_core.validity.lint import Outcome
 
 TIMEOUT_S = 300.0
@@ -64,10 +65,17 @@ class Linted:
 @targets_option
 @device_option("Only this device", "every device of this machine")
 @size_option("smoke")
+@click.option("--fix", is_flag=True, help="First correct goals and devices in plugin.py by the targets' files.")
 @json_option("a JSON object, with every outcome")
 @click.pass_obj
 def lint(
-    plugins: Plugins, patterns: tuple[str, ...], only: TargetFilter, device: str | None, size: str, as_json: bool
+    plugins: Plugins,
+    patterns: tuple[str, ...],
+    only: TargetFilter,
+    device: str | None,
+    size: str,
+    fix: bool,
+    as_json: bool,
 ) -> int:
     """Test whether the judge of each target rejects wrong answers, and check its cost and implementations.
 
@@ -78,11 +86,14 @@ def lint(
     \b
     Examples:
       aiperf lint ch07.memory_access
+      aiperf lint acme --fix
     """
     from aiperf_core.cli.screen import consoles
 
     selections = plugins.select(patterns_or_all(patterns, only), only)
     warn_of_skipped(plugins)
+    if fix:
+        selections = tuple(evolve(one, target=_fixed(plugins, one.target)) for one in selections)
     out, _ = consoles()
     results = []
     for one in _lint_all(selections, device, size, plugins.known_devices):
@@ -96,6 +107,23 @@ def lint(
 
         out.write(jsontext.dumps({"targets": [asdict(one) for one in results]}))
     return _exit_code(results)
+
+
+def _fixed(plugins: Plugins, target: "InstalledTarget") -> "InstalledTarget":
+    """Correct the declaration of a target in plugin.py by its file; the target as it is then declared."""
+    from aiperf_core.loading import load_benchmark
+
+    try:
+        benchmark = load_benchmark(target)
+    except BenchmarkError:  # the lint that follows tells the mistake
+        return target
+    contradiction = target.contradicts(benchmark.goal, benchmark.devices)
+    if not contradiction:
+        return target
+    file = plugin_file(plugins, target.group)
+    correct(file, target, benchmark.goal, benchmark.devices)
+    click.echo(f"corrected {words(target.name)} in '{words(str(file))}': {contradiction}", err=True)
+    return evolve(target, goal=benchmark.goal, devices=tuple(benchmark.devices))
 
 
 def _exit_code(results: list[Linted]) -> ExitCode:

@@ -32,7 +32,8 @@ def list_targets(
     """List the installed benchmarks.
 
     A PATTERN is a group (ch07), a target (ch07.memory_access), a tag (tag:memory; see 'aiperf tags'), a glob
-    (ch0*.*access), or a word in the name, the tags or the summary of targets (transpose). [default: all]
+    (ch0*.*access), or a word in the name, the tags or the summary of targets (transpose). [default: all] The
+    meaning of a term: 'aiperf explain TERM'.
 
     \b
     Examples:
@@ -41,7 +42,7 @@ def list_targets(
     """
     warn_of_skipped(plugins)
     wanted = installed(plugins, patterns, only)
-    here = _devices(plugins, wanted) if runnable else None
+    here = devices_here(plugins, wanted) if runnable else None
     targets = [target for target in wanted if here is None or here.intersection(target.devices)]
     result = view(targets)
     write_result(result, out)
@@ -77,7 +78,7 @@ def view(targets: Sequence[InstalledTarget]) -> Result:
     )
 
 
-def _devices(plugins: Plugins, targets: list[InstalledTarget]) -> set[str]:
+def devices_here(plugins: Plugins, targets: Sequence[InstalledTarget]) -> set[str]:
     """The devices of this machine. A plugin's device is probed only if one of the targets names it."""
     from aiperf_core.devices.discovery import of_plugins
     from aiperf_core.devices.probe import has_cuda_device

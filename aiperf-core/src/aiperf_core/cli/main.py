@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiperf_core.cli import output
-from aiperf_core.commands import SECTIONS
-from aiperf_core.errors import AiperfError, ExitCode, UsageError
+from aiperf_core.commands import SECTIONS, Command
+from aiperf_core.errors import AiperfError, ExitCode, TorchMissingError, UsageError, is_torch_missing
 from aiperf_core.names import path_words, words
 from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.targets import from_a_clone, nearest
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # The exit code of a program that Ctrl-C ended: 128 + SIGINT.
 INTERRUPTED = 130
 # Commands that the core names in its texts, and the packages `aiperf-...` that they come with.
-_OF_PACKAGES = {"selftest": "redteam"}
+_OF_PACKAGES = {"selftest": "redteam", "explain": "analysis", "learn": "learn"}
 # What is wrong with a path itself, wherever a command meets it first.
 _OF_A_PATH = {errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EROFS}
 
@@ -41,7 +41,7 @@ class Shell(click.Group):
             name="aiperf",
             help="Run benchmarks of GPU and AI-systems work whose numbers can be believed.",
             context_settings={"help_option_names": ["-h", "--help"], "obj": plugins},
-            callback=_help_when_alone,
+            callback=_first_screen,
             invoke_without_command=True,
             subcommand_metavar="COMMAND ...",
         )
@@ -102,13 +102,33 @@ class Shell(click.Group):
                     f"{name!r} is not installed. It comes with the package aiperf-{group}. Install it, "
                     f"{from_a_clone(group)}{skipped}"
                 )
-            hint = nearest(name, self.plugins.commands) or " All commands: aiperf --help"
+            hint = nearest(name, self.plugins.commands) or " All commands: aiperf help --all"
             raise UsageError(f"{name!r} is not a command.{hint}{skipped}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the subcommands with their summaries by section, without importing them."""
-        commands = [installed.record for installed in self.plugins.commands.values()]
+        """Write the everyday subcommands with their summaries by section, without importing them."""
+        every = [installed.record for installed in self.plugins.commands.values()]
+        everyday = [command for command in every if command.everyday]
+        self._write_commands(everyday or every, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write how to see the other subcommands."""
+        if "help" in self.plugins.commands:
+            formatter.write_paragraph()
+            formatter.write_text(f"All {len(self.plugins.commands)} commands: aiperf help --all")
+
+    def whole_help(self, ctx: click.Context) -> str:
+        """The help with every subcommand."""
+        formatter = ctx.make_formatter()
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+        self._write_commands([installed.record for installed in self.plugins.commands.values()], formatter)
+        return formatter.getvalue().rstrip("\n")
+
+    @staticmethod
+    def _write_commands(commands: Sequence[Command], formatter: click.HelpFormatter) -> None:
         # Without a common width, each section would have a column of its own.
         width = max((len(command.name) for command in commands), default=0)
         for section in SECTIONS:
@@ -135,6 +155,10 @@ class Shell(click.Group):
             code = ExitCode.OK
         except (AiperfError, click.ClickException, click.Abort, KeyboardInterrupt) as error:
             code = _report(error)
+        except ModuleNotFoundError as error:
+            if not is_torch_missing(error):
+                raise
+            code = _report(TorchMissingError())
         except OSError as error:
             if error.errno not in _OF_A_PATH or not isinstance(error.filename, str):
                 raise
@@ -193,9 +217,11 @@ def _report(error: BaseException) -> int:
 
 
 @click.pass_context
-def _help_when_alone(ctx: click.Context) -> None:
+def _first_screen(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        from aiperf_core.cli.first_screen import first_screen
+
+        click.echo(first_screen(ctx.obj))
 
 
 def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:

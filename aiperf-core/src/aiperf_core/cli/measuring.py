@@ -1,7 +1,7 @@
 """Options and steps that several commands share."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -266,6 +266,12 @@ def warn_of_skipped(plugins: Plugins) -> None:
     """Name the plugins that were skipped, on standard error."""
     for skipped in plugins.set_aside:
         click.echo(str(skipped), err=True)
+
+
+def warn_of_contradiction(target: InstalledTarget, goal: str, devices: Collection[str]) -> None:
+    """Say on standard error where plugin.py contradicts the target's file."""
+    if contradiction := target.contradicts(goal, devices):
+        click.echo(f"{target.name}: {contradiction}. Correct plugin.py: aiperf lint --fix {target.name}", err=True)
 
 
 def echo_json(document: object) -> None:

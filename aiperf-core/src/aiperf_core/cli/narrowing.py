@@ -84,7 +84,7 @@ class Narrowing:
                 break
             server = server_ahead()  # a run ends the server that it was given
             names = ", ".join(words(one.target.name) for one in waiting)
-            click.echo(f"not sure yet: measuring for {budget_s:g} s a target: {names}", err=True)
+            click.echo(f"interval still too wide; measuring again for {budget_s:g} s a target: {names}", err=True)
         return exit_code(results, interrupted=False) or (ExitCode.INCONCLUSIVE if waiting else ExitCode.OK)
 
     def _wide(self, selections: Sequence[Selection], results: Sequence[Finished]) -> list[Selection]:

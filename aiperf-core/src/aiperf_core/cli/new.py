@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
-from aiperf_core.cli.new_target import add_target
+from aiperf_core.cli.new_target import DEVICES, add_target, languages_of
 from aiperf_core.distributions import SetAside
 from aiperf_core.errors import UsageError
 from aiperf_core.names import words
@@ -56,8 +56,20 @@ class Names:
 @click.option(
     "--target", metavar="NAME", help="Add a benchmark, such as acme.row_means, to the installed package of its group."
 )
+@click.option("--devices", metavar="cpu,cuda", help="Devices of the benchmark of --target. [default: cpu,cuda]")
+@click.option(
+    "--lang", metavar="c,cuda,triton", help="Languages of its kernels. [default: cuda, or c without the device cuda]"
+)
 @click.pass_obj
-def new(plugins: Plugins, distribution: str | None, kind: str, out: Path | None, target: str | None) -> None:
+def new(
+    plugins: Plugins,
+    distribution: str | None,
+    kind: str,
+    out: Path | None,
+    target: str | None,
+    devices: str | None,
+    lang: str | None,
+) -> None:
     """Create a package of benchmarks that installs, runs and passes its tests, or add a benchmark to one.
 
     PACKAGE is the name of the distribution, such as aiperf-acme; its benchmarks are then named acme.*. The template has
@@ -67,12 +79,15 @@ def new(plugins: Plugins, distribution: str | None, kind: str, out: Path | None,
     Examples:
       aiperf new aiperf-acme
       aiperf new --target acme.row_means
+      aiperf new --target acme.top_k --devices cpu --lang c
     """
     if (distribution is None) == (target is None):
         raise UsageError("Give PACKAGE for a new package, or --target NAME for a benchmark in an installed one.")
     if target is not None:
-        _add(plugins, target)
+        _add(plugins, target, _list(devices), _list(lang))
         return
+    if devices or lang:
+        raise UsageError("--devices and --lang are for --target; a new package has a benchmark of both devices.")
     assert distribution is not None
     names = _names(distribution)
     _check_free(plugins, names, kind)
@@ -88,11 +103,20 @@ def new(plugins: Plugins, distribution: str | None, kind: str, out: Path | None,
         click.echo(f"  {line}")
 
 
-def _add(plugins: Plugins, target: str) -> None:
-    added = add_target(plugins, target)
-    click.echo(
-        f"'{target}' is in '{added.file}', with its kernel in '{added.kernel}' and its line in '{added.plugin}'."
-    )
+def _list(text: str | None) -> list[str]:
+    """The words of an option, separated by commas."""
+    return [one.strip() for one in (text or "").split(",") if one.strip()]
+
+
+def _add(plugins: Plugins, target: str, devices: list[str], languages: list[str]) -> None:
+    for device in devices:
+        if device not in DEVICES:
+            raise UsageError(f"--devices {device!r} is not a device of the template; accepted: {', '.join(DEVICES)}.")
+    chosen = [one for one in DEVICES if one in (devices or DEVICES)]
+    added = add_target(plugins, target, chosen, languages_of(chosen, languages))
+    kernels = " and ".join(f"'{one}'" for one in added.kernels)
+    noun = "kernel" if len(added.kernels) == 1 else "kernels"
+    click.echo(f"'{target}' is in '{added.file}', with its {noun} in {kernels} and its line in '{added.plugin}'.")
     click.echo("Try it:\n")
     for line in (f"aiperf run {target} --size smoke", f"pytest --aiperf={target}"):
         click.echo(f"  {line}")

@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 @click.argument("patterns", nargs=-1, metavar="TARGET[:IMPL]...")
 @targets_option
 @click.option(
-    "--tool", default="torch", show_default=True, metavar="NAME", help="torch, nsys, ncu, perf, or a tool of a plugin."
+    "--tool",
+    default="auto",
+    metavar="NAME",
+    help="torch, nsys, ncu, perf, or a tool of a plugin. [default: perf for C code on a CPU if usable, else torch]",
 )
 @click.option("--metrics", metavar="NAME", help="Set of metrics of the tool, in place of its default.")
 @device_option("Device to run on", "the GPU, if the target supports it")
@@ -77,7 +80,7 @@ def profile(
     from aiperf_core.profiling import passes, store
 
     patterns = patterns_or_all(patterns, only)
-    chosen, selections = passes.choose(plugins, tool, metrics), plugins.select(patterns, only)
+    choice, selections = passes.chooser(plugins, tool, metrics), plugins.select(patterns, only)
     screen, err = consoles()
     known = Known(devices=plugins.known_devices)
     options = Options(device=device, known=known, size=size, params=sizes_of(sizes))
@@ -85,6 +88,8 @@ def profile(
     root = store.new_folder(out, plans[0][0].name if len(plans) == 1 else "-".join(patterns))
     every: list[Profile | NotProfiled] = []
     for plan, hardware in plans:
+        chosen, reason = choice(plan)
+        _print_choice(err, reason)
         found = passes.profile_target(plan, hardware, chosen, root, timeout, lambda name: _tell(err, name))
         every += found
         if not as_json:
@@ -112,16 +117,21 @@ def profiling(run: "BundleRun", tool: str, screen: "Screen | None", err: "Screen
 
     from aiperf_core.profiling import passes
 
-    chosen = passes.choose(run.plugins, tool, None)
+    choice, earlier = passes.chooser(run.plugins, tool, None), run.before
 
     def before(plans: "Sequence[Plan]") -> None:
-        reasons = [passes.unavailable(plan, chosen) for plan in plans]
+        reasons = [passes.unavailable(plan, choice(plan)[0]) for plan in plans]
         if reasons and all(reasons):
             raise SkipError(f"{reasons[0]} Nothing was measured. To measure without profiles, omit --profile.")
+        if earlier is not None:
+            earlier(plans)
 
     def after(plan: "Plan", planner: "Planner") -> None:
         assert run.bundle is not None
         tell: Callable[[str], None] = (lambda _: None) if quiet else (lambda name: _tell(err, name))
+        chosen, reason = choice(plan)
+        if not quiet:
+            _print_choice(err, reason)
         try:
             found = passes.profile_target(plan, planner.hardware_of(plan.device), chosen, run.bundle.path, tell=tell)
         except AiperfError as error:
@@ -131,6 +141,14 @@ def profiling(run: "BundleRun", tool: str, screen: "Screen | None", err: "Screen
             print_profiles(screen, found)
 
     run.before, run.after = before, after
+
+
+def _print_choice(err: "Screen", reason: str) -> None:
+    """Print why a target is not profiled by the tool that would show more."""
+    from rich.text import Text
+
+    if reason:
+        err.print_line(Text(words(reason)))
 
 
 def _tell(err: "Screen", name: str) -> None:

@@ -32,7 +32,7 @@ def _plots(_: click.Context, __: click.Parameter, value: str) -> int:
 
 @click.command("report")
 @click.argument("what", type=ADDRESS, metavar="BUNDLE[:TARGET]")
-@file_options(FORMATS, "Page format.", default="html")
+@file_options(FORMATS, "Page format.", default="html", otherwise_to="one in the folder reports of the bundle; -: print")
 @click.option(
     "--plots",
     callback=_plots,
@@ -50,17 +50,18 @@ def report(plugins: Plugins, what: "Address", kind: str, out: Path | None, plots
 
     \b
     Examples:
+      aiperf report latest
       aiperf report latest --out report.html
       aiperf report latest:ch07.memory_access --out page.md
     """
     from aiperf_core.render.report.content import report as content
 
-    out = None if str(out) == "-" else out
+    file = None if str(out) == "-" else out or _in_bundle(what, kind)
     if kind == "pdf":
         from aiperf_core.render.report import pdf
 
         pdf.check()
-        if out is None:
+        if file is None:
             raise UsageError("--format pdf is not text; give it a file with --out FILE.")
     if out is not None and out.is_dir():
         raise UsageError(f"--out '{out}' is a folder; name a file.")
@@ -74,15 +75,24 @@ def report(plugins: Plugins, what: "Address", kind: str, out: Path | None, plots
         unread=[*(("seal", one.told()) for one in seals.broken), *unread],
     )
     data = _render(kind, page, what, results, plots)
-    if out is None:
+    if file is None:
         from aiperf_core.cli.run_view import consoles
 
         consoles()[0].write(data.decode())
     else:
-        _write(out, data, len(results))
+        _write(file, data, len(results))
     for name, why in unread:
         click.echo(f"aiperf: {why}" if name in why else f"aiperf: '{name}': {why}", err=True)
     return ExitCode.FAILED if unread else ExitCode.OK
+
+
+def _in_bundle(what: "Address", kind: str) -> Path:
+    """The file of a page in its bundle: `reports/run.html`, or one with the name of the target."""
+    from aiperf_core.cli.formats import ENDINGS
+    from aiperf_core.results.filenames import REPORTS, file_name
+
+    name = file_name(":".join(filter(None, (what.target, what.implementation))) or "run")
+    return what.bundle.path / REPORTS / f"{name}.{ENDINGS.get(kind, kind)}"
 
 
 def _read(found: "Address", drawn: int) -> tuple[list["TargetResult"], list[tuple[str, str]]]:
@@ -112,9 +122,14 @@ def _render(kind: str, page: "Report", found: "Address", results: list["TargetRe
 
 def _write(out: Path, data: bytes, targets: int) -> None:
     from aiperf_core import atomic, units
+    from aiperf_core.results.filenames import REPORTS
 
+    in_bundle = out.parent.name == REPORTS
     try:
+        if in_bundle:
+            out.parent.mkdir(exist_ok=True)
         atomic.write(out, data)
     except OSError as error:
-        raise AiperfError(f"cannot write '{out}': {error.strerror or error}.") from error
+        remedy = " Name another file: --out FILE" if in_bundle else ""
+        raise AiperfError(f"cannot write '{out}': {error.strerror or error}.{remedy}") from error
     click.echo(f"{printable(str(out))}: {units.plural('target', targets)}, {units.size(len(data))}")

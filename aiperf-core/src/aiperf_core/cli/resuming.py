@@ -74,11 +74,11 @@ def print_end(screen: "Screen", results: "Sequence[Finished]", rows: "View | Non
 
     if rows is not None and rows.compact:
         print_compact(screen, results, rows)
-    print_machine_notes(screen, results)
+    verbose = rows is not None and rows.filled
+    print_machine_notes(screen, results, lasting=verbose)
     if len(results) > 1 and not (rows is not None and rows.compact):
-        print_summary(screen, results, path)
-    else:
-        print_where(screen, path)
+        print_summary(screen, results)
+    print_where(screen, path, details=not verbose)
 
 
 def run_to_end(run: "BundleRun", on_result: Callable[["Finished"], None] | None) -> int:

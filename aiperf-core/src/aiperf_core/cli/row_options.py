@@ -28,7 +28,7 @@ def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
             callback=_columns,
             help="Columns to show, such as median,min,p95. For the list: --columns help.",
         ),
-        click.option("-v", "--verbose", is_flag=True, help="Show all columns with a figure."),
+        click.option("-v", "--verbose", is_flag=True, help="Show all columns with a figure, and all notes."),
         click.option(
             "--sort", type=click.Choice(SORTS), default="declared", show_default=True, help="The order of the rows."
         ),

@@ -1,5 +1,6 @@
 """`aiperf run`: measure targets and check their results."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from attrs import evolve
 
 from aiperf_core.cli.bundles import BUNDLE, Seals
 from aiperf_core.cli.ci import Ci, ci_options
+from aiperf_core.cli.leveled import EVERYDAY, Leveled
 from aiperf_core.cli.measuring import (
     Measuring,
     executor_option,
@@ -16,6 +18,7 @@ from aiperf_core.cli.measuring import (
     patterns_or_all,
     server_ahead,
     targets_option,
+    warn_of_contradiction,
     warn_of_skipped,
 )
 from aiperf_core.cli.row_options import row_options
@@ -30,13 +33,26 @@ if TYPE_CHECKING:
     from aiperf_core.harness.processes.child import ForkServer
     from aiperf_core.harness.run.bundle_run import BundleRun
     from aiperf_core.harness.run.planner import RunReporter
+    from aiperf_core.harness.run.setup import Plan
     from aiperf_core.render.row_columns import View
     from aiperf_core.results.address import Address
     from aiperf_core.results.bundle import Bundle
     from aiperf_core.targets import Selection
 
+# The options by heading.
+GROUPS = {
+    EVERYDAY: ("variants", "size", "sizes", "budget_s", "device", "tier", "out"),
+    "Targets": ("keyword", "exclude"),
+    "Sampling": ("policy", "min_samples", "until_decided", "timeout_s", "labels", "resume", "dry_run", "profiler"),
+    "Sweeps": ("picture", "max_points"),
+    "Output": ("as_json", "quiet", "compact", "columns", "verbose", "sort", "color"),
+    "Continuous integration": ("junit", "github"),
+    "Several machines": ("executor", "nnodes", "endpoint", "node_rank"),
+    "Help": ("help_all",),
+}
 
-@click.command("run")
+
+@click.command("run", cls=Leveled, groups=GROUPS)
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
 @targets_option
 @click.option(
@@ -67,10 +83,10 @@ if TYPE_CHECKING:
 @click.option(
     "--profile",
     "profiler",
-    flag_value="torch",
+    flag_value="auto",
     is_flag=False,
     metavar="[TOOL]",
-    help="Also profile each target by this tool. [default: torch]",
+    help="Also profile each target by this tool. [default: as aiperf profile]",
 )
 @row_options
 @ci_options
@@ -106,7 +122,8 @@ def run(
     (tag:memory), a glob, 'all', or a word in names, tags or summaries (transpose). Results are written to a new folder
     in artifacts/runs.
 
-    A sweep measures each target at every point, and shows a table over all points.
+    A sweep measures each target at every point, and shows a table over all points. The meaning of a term of a table:
+    'aiperf explain TERM'.
 
     \b
     Examples:
@@ -166,7 +183,8 @@ def run(
         chosen = _selections(plugins, patterns, only, variants)
         selections = [evolve(one, point=point) for one in chosen for point in swept or [()]]
         new = NewBundle(name="-".join(patterns), out=measuring.out, labels=measuring.labels)
-        planned = BundleRun(server, plugins, ResolvedRequest(selections, options), new, progress)
+        resolved = ResolvedRequest(selections, options)
+        planned = BundleRun(server, plugins, resolved, new, progress, before=_warn_of_contradictions)
     if dry_run:
         from aiperf_core.cli import dry_run as preview
 
@@ -179,6 +197,13 @@ def run(
 
         ci.write(plugins, cases_of_run(planned.results))
     return code
+
+
+def _warn_of_contradictions(plans: "Sequence[Plan]") -> None:
+    """Say once for each target where plugin.py contradicts its file."""
+    by_name = {one.selection.target.name: (one.selection.target, one.described) for one in plans}
+    for target, described in by_name.values():
+        warn_of_contradiction(target, described.goal, {one.device for one in described.implementations})
 
 
 def _resumed(

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
 from typing import Self
 
@@ -15,12 +16,13 @@ from aiperf_core.cli.screen import Screen, consoles
 from aiperf_core.events import Progress
 from aiperf_core.names import printable, words
 from aiperf_core.render.compact import render_compact
-from aiperf_core.render.notes import grid_of, where_of
+from aiperf_core.render.notes import details_of, grid_of, where_of
 from aiperf_core.render.row_columns import DEFAULT, View
 from aiperf_core.render.summary import Finished, headline, render_summary
 from aiperf_core.render.table import render, render_skipped
 from aiperf_core.report.machine_notes import machine_notes
 from aiperf_core.results import jsontext, structure
+from aiperf_core.results.bundle import DEFAULT_PARENT
 from aiperf_core.results.models import SkippedTarget, TargetResult
 
 __all__ = [
@@ -61,7 +63,7 @@ class RunView:
         self._live: Live | None = None
         self._drawn = -math.inf
         self._changed = False
-        self._head = ""
+        self._place = self._head = ""
         self._phase = ""
         self._implementation: str | None = None
         self._state: Progress | None = None
@@ -77,12 +79,13 @@ class RunView:
 
     def run_started(self, targets: int, seconds: float, unknown: int) -> None:
         """A run of some targets starts, with an estimate of its time. Of `unknown` targets it counts only sampling."""
-        if not self._quiet and targets > 1:
-            self._err.print_line(Text(f"{targets} targets: {estimate(seconds, targets, unknown)}"))
+        if not self._quiet and targets:
+            self._err.print_line(Text(f"{units.plural('target', targets)}: {estimate(seconds, targets, unknown)}"))
 
     def target_started(self, name: str, index: int, total: int, later_s: float = 0.0) -> None:
         """A target starts: number `index` of `total`, from 1. `later_s` is the estimate for the targets after it."""
-        self._head = f"[{index}/{total}] {words(name)}"
+        self._place = f"[{index}/{total}] " if total > 1 else ""
+        self._head = f"{self._place}{words(name)}"
         self._phase, self._implementation, self._state, self._later_s = "setup", None, None, later_s
         if self._quiet:
             return
@@ -112,7 +115,7 @@ class RunView:
         """The target is done: its line stays."""
         self._stop()
         if not self._quiet:
-            self._err.print_line(Text(f"{self._head.partition(' ')[0]} ").append_text(headline(result, self._err.look)))
+            self._err.print_line(Text(self._place).append_text(headline(result, self._err.look)))
 
     def _draw(self) -> None:
         if not self._live:
@@ -165,11 +168,8 @@ def estimate(seconds: float, targets: int, unknown: int) -> str:
     """An estimate of the time of a run. It is a lower bound where it counts only the sampling of some targets."""
     if not unknown:
         return f"about {units.span(seconds)}"
-    if unknown == targets:
-        of = "the targets were" if targets > 1 else "the target was"
-    else:
-        of = f"{unknown} {'was' if unknown == 1 else 'were'}"
-    return f"at least {units.span(seconds)} ({of} not measured here before, so only the sampling budget counts)"
+    of = f"of {unknown} " if unknown < targets else ""
+    return f"at least {units.span(seconds)}, plus setup, warm-up and checks {of}(not measured here before)"
 
 
 def print_result(out: Screen, result: Finished, where: Path | None = None, view: View | None = None) -> None:
@@ -185,23 +185,27 @@ def print_compact(out: Screen, results: Sequence[Finished], view: View) -> None:
     out.print_wide(render_compact(results, out.look, out.room, view))
 
 
-def print_machine_notes(out: Screen, results: Sequence[Finished]) -> None:
-    """Print the notes that hold for the machine, once for all targets."""
-    notes = grid_of(machine_notes([one for one in results if isinstance(one, TargetResult)]), out.look)
+def print_machine_notes(out: Screen, results: Sequence[Finished], *, lasting: bool) -> None:
+    """Print the notes that hold for the machine, once for all targets. `lasting`: as of `machine_notes`."""
+    measured = [one for one in results if isinstance(one, TargetResult)]
+    notes = grid_of(machine_notes(measured, lasting=lasting), out.look)
     if notes.row_count:
         out.print(notes, Text())
 
 
-def print_summary(out: Screen, results: Sequence[Finished], where: Path | None = None) -> None:
-    """Print a line for each target, the count of verdicts and the path of the bundle."""
+def print_summary(out: Screen, results: Sequence[Finished]) -> None:
+    """Print a line for each target, and the count of verdicts."""
     out.print(render_summary(results, out.look, out.console.width))
-    print_where(out, where)
 
 
-def print_where(out: Screen, where: Path | None) -> None:
-    """Print the path of the bundle, if there is one."""
-    if where:
-        out.print(where_of(_shown(where) or "", out.look, out.console.width))
+def print_where(out: Screen, where: Path | None, *, details: bool = False) -> None:
+    """Print the path of the bundle, if there is one, and the command for all details."""
+    if where is None:
+        return
+    path = _shown(where) or ""
+    out.print(where_of(path, out.look, out.console.width))
+    if details:
+        out.print(details_of("latest" if Path(path).parent == DEFAULT_PARENT else quote(path), out.console.width))
 
 
 def print_json(out: Screen, results: Sequence[Finished], where: Path | None = None) -> None:

@@ -13,13 +13,14 @@ from rich.text import Text
 from aiperf_core import units
 from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.cost import FURTHER
+from aiperf_core.docstring import parts
 from aiperf_core.errors import UsageError
 from aiperf_core.goal import Goal
 from aiperf_core.names import words
-from aiperf_core.render.docstring import parts
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import Look
 from aiperf_core.render.notes import no_gain
+from aiperf_core.simulated import how_taken
 from aiperf_core.targets import InstalledTarget, nearest
 
 
@@ -42,6 +43,7 @@ def describe(
         **asdict(target),
         "lesson": lesson(target),
         "clock": benchmark.clock,
+        "simulated": asdict(benchmark.simulation) if benchmark.simulation else None,
         "cache": benchmark.cache,
         "tolerances": benchmark.tolerances,
         "no_gain_on": dict(benchmark.no_gain_on),
@@ -66,7 +68,10 @@ def render_target(
     facts.add_row("goal", words(benchmark.goal))
     for goal in benchmark.goals:
         facts.add_row("to reach", _goal(goal, look))
-    facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
+    if benchmark.simulation:
+        facts.add_row("samples", how_taken(benchmark.simulation, benchmark.clock, benchmark.cache))
+    else:
+        facts.add_row("clock", f"{benchmark.clock}, {benchmark.cache} cache")
     by_size = benchmark.tolerances
     if len({*by_size.values()}) == 1:
         facts.add_row("answer", look.text(by_size["smoke"]))

@@ -29,7 +29,8 @@ def watch(plugins: Plugins, target: str, sizes: tuple[str, ...], measuring: Meas
     """Measure a target, and again whenever one of its files is saved.
 
     The processes stay warm between the verdicts, so that a verdict takes little more than its sampling. All files of
-    the target's package are watched. Ctrl-C ends it, and keeps the bundle of the last verdict.
+    the target's package are watched, and a verdict names the implementations that were edited. Ctrl-C ends it, and
+    keeps the bundle of the last verdict.
 
     \b
     Examples:
@@ -40,6 +41,7 @@ def watch(plugins: Plugins, target: str, sizes: tuple[str, ...], measuring: Meas
     server = server_ahead()
     from attrs import evolve
 
+    from aiperf_core.cli.edited import Edits
     from aiperf_core.cli.run_view import consoles
     from aiperf_core.cli.watching import Files, Watch
     from aiperf_core.harness.run.from_python import WarmRuns
@@ -53,7 +55,9 @@ def watch(plugins: Plugins, target: str, sizes: tuple[str, ...], measuring: Meas
         def measure(view: "RunView", out: Path) -> "BundleRun":
             return warm.run(selection, options, view, out)
 
-        loop = Watch(target, Files([folder]), measure, screen, err, measuring.out, measuring.quiet)
+        files = Files([folder])
+        edits = Edits(folder / f"{selection.target.module.rpartition('.')[2]}.py", files.texts())
+        loop = Watch(target, files, measure, screen, err, measuring.out, measuring.quiet, edits=edits)
         return loop.until_interrupted()
 
 

@@ -1,5 +1,6 @@
 """The loop of `aiperf watch` and `aiperf judge --watch`: measure, wait for a saved file, measure again."""
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -7,7 +8,6 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -15,16 +15,19 @@ from attrs import define, field, frozen
 from rich.text import Text
 
 from aiperf_core.cli import output
+from aiperf_core.cli.edited import Edits
 from aiperf_core.cli.resuming import INTERRUPTED, print_resume_hint, run_to_end
 from aiperf_core.cli.run_view import RunView, print_compact, print_result, print_where
 from aiperf_core.cli.screen import Screen
+from aiperf_core.declared_code import CODE
 from aiperf_core.errors import AiperfError, ExitCode
 from aiperf_core.folders import cache_folder
 from aiperf_core.harness.run.bundle_run import BundleRun
 from aiperf_core.names import words
+from aiperf_core.render.look import Look
 from aiperf_core.render.notes import reasons_of
 from aiperf_core.render.row_columns import DEFAULT
-from aiperf_core.render.summary import headline
+from aiperf_core.render.summary import Finished, changes, course, headline
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.models import TargetResult
 
@@ -44,6 +47,15 @@ class Files:
     """
 
     roots: Sequence[Path]
+
+    def texts(self) -> dict[Path, str]:
+        """The text of each file with code."""
+        found = {}
+        for path in self._paths():
+            if path.suffix in CODE:
+                with contextlib.suppress(OSError, UnicodeDecodeError):  # an editor replaces it
+                    found[path] = path.read_text("utf-8")
+        return found
 
     def state(self) -> Mapping[Path, tuple[int, int]]:
         """Time and size of each file that is there."""
@@ -85,6 +97,7 @@ class Watch:
         cannot be measured.
     note: told of each run that has results.
     between: called after each verdict, while a save is waited for.
+    edits: tells which implementations were edited; None where all files belong to one.
     out: where the bundle of the last verdict is moved at the end; None for a new folder in `artifacts/runs`.
     """
 
@@ -97,7 +110,9 @@ class Watch:
     quiet: bool
     note: Callable[[BundleRun], None] = lambda _: None
     between: Callable[[], None] = lambda: None
+    edits: Edits | None = None
     _seen: deque[Text] = field(factory=lambda: deque(maxlen=SHOWN), init=False)
+    _history: dict[str, deque[Finished]] = field(factory=dict, init=False)
     _last: BundleRun | None = field(default=None, init=False)
     _folder: Path = field(factory=lambda: Path(tempfile.mkdtemp(prefix="aiperf-watch-")), init=False)
     _count: int = field(default=0, init=False)
@@ -123,6 +138,7 @@ class Watch:
         """Measure the files as they are, and show the result or what is wrong with them."""
         self._count += 1
         began, view = time.monotonic(), RunView(self.err, quiet=self.quiet or not self.err.terminal)
+        edited = self.edits(self.files.texts()) if self.edits else []
         try:
             with _turn(self._say):
                 run = self.measure(view, self._folder / str(self._count))
@@ -131,6 +147,7 @@ class Watch:
         except AiperfError as error:
             self._show(None, _at_present().append(words(str(error)), "red"))
             return
+        before = self._last
         if run.results:
             self._last = run
             self.note(run)
@@ -138,8 +155,24 @@ class Watch:
             raise KeyboardInterrupt
         line = _at_present()
         if run.results:
-            line.append_text(headline(run.results[-1], self.screen.look))
+            result = run.results[-1]
+            line.append_text(self._courses(edited, result) or _told(before, result, self.screen.look))
         self._show(run, line.append(f"  ({time.monotonic() - began:.1f} s)", "dim"))
+
+    def _courses(self, edited: Sequence[str], result: Finished) -> Text:
+        """The verdicts so far of the edited implementations; empty for the first result."""
+        look, parts = self.screen.look, []
+        if not self._history and isinstance(result, TargetResult):
+            self._history = {row.name: deque([result], SHOWN) for row in result.rows}
+            return Text()
+        for name in edited:
+            if isinstance(result, TargetResult) and name not in {row.name for row in result.rows}:
+                parts.append(Text(f"{words(name)} is not measured on {result.device}"))
+                continue
+            history = self._history.setdefault(name, deque(maxlen=SHOWN))
+            history.append(result)
+            parts.append(course([*history], name, look))
+        return Text(", ").join(parts)
 
     def _show(self, run: BundleRun | None, line: Text) -> None:
         """Show a result in place of the last one, below it the last verdicts; without a terminal, below each other."""
@@ -181,12 +214,20 @@ class Watch:
         return ExitCode.OK
 
 
+def _told(before: BundleRun | None, result: Finished, look: Look) -> Text:
+    """The variants that changed since the result before; without any, the headline."""
+    earlier = before.results[-1] if before is not None else None
+    if isinstance(earlier, TargetResult) and isinstance(result, TargetResult) and earlier.target == result.target:
+        return changes(earlier, result, look) or headline(result, look)
+    return headline(result, look)
+
+
 def _at_present() -> Text:
     """The beginning of the line of a verdict, or of an error in its place."""
     return Text(time.strftime("%H:%M:%S "))
 
 
-@contextmanager
+@contextlib.contextmanager
 def _turn(say: Callable[[Text], None]) -> Iterator[None]:
     """Wait until no other watcher on this machine measures: two at once would disturb each other."""
     path = cache_folder() / "watch.lock"

@@ -55,7 +55,7 @@ def _fill_arithmetic(page: Page) -> None:
         name: partial(_float_products, dtype) for name, dtype in PRODUCTS.items()
     }
     for name, forms in {**products, "int8": _int8_products}.items():
-        label = f"{name} matrix product"
+        label = f"{name} matmul"
         page.take(f"flop_per_s.{name}", label, partial(product_rate, wall, forms, SHAPES, _PRODUCT_S))
     for name in ("fp32", "fp64"):
         page.take(f"vector_flop_per_s.{name}", f"{name} multiply-add", partial(_fma_rate, f"fma{name[2:]}"))

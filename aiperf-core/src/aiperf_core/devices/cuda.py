@@ -29,6 +29,7 @@ _MAX_TIMEOUTS = 2
 # Empty kernels before a timed call: the first launches find the GPU and the launch path in another state.
 _WAKING_KERNELS = 8
 _FLUSH_FACTOR = 2
+_PIECE_BYTES, _READERS = 16, 256  # of a load of the flush; threads of a block that loads
 
 
 class CudaDevice:
@@ -48,6 +49,7 @@ class CudaDevice:
         self._go = torch.zeros(1, dtype=torch.int32, pin_memory=True)
         self._timed_out = torch.zeros(1, dtype=torch.int32, pin_memory=True)
         self._hold, self._mark, self._empty = (_source.kernel(name) for name in ("hold", "mark", "empty"))
+        self._read_zeros = _source.kernel("read_zeros")
         self._timeouts = 0
         self._context = self._ask(self._driver.cuCtxGetCurrent())
         self._persisting_limit = self._runtime.cudaLimit.cudaLimitPersistingL2CacheSize
@@ -64,9 +66,14 @@ class CudaDevice:
         self._ask(self._runtime.cudaCtxResetPersistingL2Cache())
 
     def flush(self) -> None:
-        """Write twice the size of L2, after releasing persisting lines."""
+        """Write twice the size of L2 and read it again, after releasing persisting lines.
+
+        Written lines go to memory when others take their place. Without the read, the timed call would wait for that.
+        """
         self.release_cache()
         self._flush.zero_()
+        pieces = self._flush.numel() // _PIECE_BYTES
+        self._read_zeros(self._flush, pieces, grid=-(-pieces // _READERS), block=_READERS)
 
     def make_ready(self) -> None:
         """Let the GPU finish earlier work and switch to this process.

@@ -214,7 +214,7 @@ class _Gpu:
         page.take("sm_clock_hz", "SM clock", self._clock_under_load)
 
     def _take_product(self, page: Page, name: str, forms: Callable[[Shape], Iterator[Form]]) -> None:
-        label = f"{name} matrix product"
+        label = f"{name} matmul"
         page.take(f"flop_per_s.{name}", label, partial(product_rate, self.watch, forms, SHAPES, _PRODUCT_S))
 
     def _fma_rate(self, name: str, dtype: torch.dtype) -> Best:

@@ -20,7 +20,7 @@ print(json.dumps(ask(json.loads(sys.argv[1]))))
 
 
 def of_plugins(devices: Mapping[str, Device]) -> dict[str, Found | str]:
-    """What was found of each device of a plugin, or the reason why nothing was. Never raises."""
+    """Result of the search for each device of a plugin, or the reason why there is none. Never raises."""
     return {name: _found(device) for name, device in devices.items() if device not in BUILT_IN.values()}
 
 

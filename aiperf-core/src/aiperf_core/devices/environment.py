@@ -23,7 +23,6 @@ from aiperf_core.devices.sysfs import numbers, text, usable_cpu_folders
 from aiperf_core.devices.telemetry import open_telemetry
 
 _CONTAINERS = {".dockerenv": "docker", "run/.containerenv": "podman"}
-_OVERCOMMIT = {0: "heuristic", 1: "always", 2: "never"}
 # Version 1 of control groups shows the largest number of pages for no limit.
 _NO_LIMIT_BYTES = 1 << 60
 # The number of the system call get_mempolicy, which glibc does not wrap, and the names of its modes by number.
@@ -256,7 +255,7 @@ def _memory(seen: _Facts) -> None:
         seen.take(f"{name}_bytes", partial(line, key))
     seen.take("swap_used_bytes", lambda: line("SwapTotal") - line("SwapFree"))
     seen.take("swappiness", lambda: seen.number("proc/sys/vm/swappiness"))
-    seen.take("overcommit", lambda: _OVERCOMMIT[seen.number("proc/sys/vm/overcommit_memory")])
+    seen.take("overcommit", lambda: host.OVERCOMMIT[str(seen.number("proc/sys/vm/overcommit_memory"))])
     seen.take("transparent_huge_pages", huge_pages)
 
 

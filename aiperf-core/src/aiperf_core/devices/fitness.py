@@ -24,6 +24,8 @@ _SHARED = Path("/run/lock")
 _LOCK = "aiperf-ci.lock"
 POLL_S = 0.5
 _WATCH_S = 1.0
+# Processes that a refusal names, and the least processor time of each within _WATCH_S.
+_NAMED, _LEAST_USED_S = 3, 0.02
 
 
 class NotFitError(AiperfError):
@@ -121,23 +123,55 @@ def _holder(descriptor: int) -> str:
 
 
 def busy(limits: Busy) -> list[str]:
-    """Why the machine is too busy; empty where it is not. Takes a second."""
+    """Reasons why the machine is too busy, with the processes behind them; empty where it is not. Takes a second."""
     import psutil
 
     reasons = []
+    before = _processor_times()
     share = psutil.cpu_percent(_WATCH_S) / 100
     if share > limits.processors:
         reasons.append(
             f"{units.percent(share)} of the processors are busy (at most {units.percent(limits.processors)})"
+            f"{_busiest(before, _processor_times())}"
         )
     processes = gpu_processes()
-    if processes is not None and processes > limits.gpu_processes:
-        reasons.append(f"{processes} processes use a GPU (at most {limits.gpu_processes})")
+    if processes is not None and len(processes) > limits.gpu_processes:
+        named = ", ".join(map(_process_name, processes[:_NAMED]))
+        reasons.append(f"{len(processes)} processes use a GPU (at most {limits.gpu_processes}): {named}")
     return reasons
 
 
-def gpu_processes() -> int | None:
-    """The number of processes that compute on a GPU; None where no driver tells."""
+def _processor_times() -> dict[tuple[int, float], float]:
+    """The processor time in s of each other process that can be read, by its id and the moment when it began."""
+    import psutil
+
+    found = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            found[process.pid, process.create_time()] = times.user + times.system
+    return {key: seconds for key, seconds in found.items() if key[0] != os.getpid()}
+
+
+def _busiest(before: dict[tuple[int, float], float], after: dict[tuple[int, float], float]) -> str:
+    """The processes that used the most processor time between two readings, as the end of a sentence."""
+    used = {key[0]: seconds - before.get(key, 0.0) for key, seconds in after.items()}
+    most = sorted((pid for pid in used if used[pid] > _LEAST_USED_S), key=lambda pid: -used[pid])[:_NAMED]
+    named = ", ".join(f"{_process_name(pid)} for {units.seconds(used[pid], 2)}" for pid in most)
+    return f", in {_WATCH_S:g} s by {named}" if named else ""
+
+
+def _process_name(pid: int) -> str:
+    import psutil
+
+    try:
+        return f"'{words(psutil.Process(pid).name())}' (process {pid})"
+    except psutil.Error:
+        return f"process {pid}"
+
+
+def gpu_processes() -> list[int] | None:
+    """The ids of the processes that compute on each GPU; None where no driver tells."""
     try:
         with session() as nvml:
             count = nvml.ask("nvmlDeviceGetCount") or 0
@@ -145,4 +179,4 @@ def gpu_processes() -> int | None:
             listed = [nvml.ask("nvmlDeviceGetComputeRunningProcesses", handle) for handle in handles if handle]
     except NvmlMissingError:
         return None
-    return sum(len(one) for one in listed if one is not None)
+    return [process.pid for processes in listed for process in processes or ()]

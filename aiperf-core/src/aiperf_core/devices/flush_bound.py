@@ -24,7 +24,7 @@ _MIB = 1 << 20
 
 @frozen
 class FlushBound:
-    """What a flush writes on a machine.
+    """Bytes that a flush writes on a machine.
 
     size_bytes: what it writes. It is `whole_bytes` where a smaller size did not displace, or nothing could be measured.
     whole_bytes: twice the last-level cache that the kernel tells of.

@@ -10,6 +10,7 @@ from pathlib import Path
 from aiperf_core.devices.sysfs import text
 
 GIB = 1 << 30
+OVERCOMMIT = {"0": "heuristic", "1": "always", "2": "never"}  # values of vm.overcommit_memory
 # Vendors and products of virtual machines.
 _VIRTUAL = re.compile(
     r"KVM|QEMU|VMware|VirtualBox|Xen|Bochs|Parallels|Amazon EC2(?! .*metal)|Google Compute Engine|Virtual Machine"
@@ -74,6 +75,11 @@ def hypervisor() -> str:
     # A list of names, each ended by a NUL.
     tree = text("/proc/device-tree/hypervisor/compatible").split("\0")[0]
     return xen or tree or (maker if _VIRTUAL.search(maker) else "")
+
+
+def overcommit() -> str:
+    """How far the kernel promises more memory than there is: `heuristic`, `always`, `never` or `unknown`."""
+    return OVERCOMMIT.get(text("/proc/sys/vm/overcommit_memory"), "unknown")
 
 
 def can_write(folder: Path) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from pathlib import Path
 from typing import BinaryIO
 
 import torch
@@ -45,14 +46,8 @@ class InputFile:
 
     def evict(self) -> None:
         """Evict the file from the page cache. Raises `SkipError` where it stays, as on a file system in memory."""
-        fd = self._file.fileno()
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        pages = self.resident_pages()
-        if pages:
-            raise SkipError(
-                f"needs files that can leave the page cache; {pages:,} pages of a file in {tempfile.gettempdir()!r} "
-                "stay in memory, as on tmpfs. Name a folder on a disk in TMPDIR"
-            )
+        if pages := _evict(self._file.fileno()):
+            raise _stays(pages)
 
     def resident_pages(self) -> int:
         """How many pages of the file are in memory."""
@@ -76,6 +71,41 @@ class InputFile:
     def _stamp(self) -> tuple[int, int]:
         stat = os.fstat(self._file.fileno())
         return stat.st_size, stat.st_mtime_ns
+
+
+def evict_folder(folder: Path) -> None:
+    """Evict all files under a folder from the page cache, and wait for the disk where they are not on it yet.
+
+    Raises `SkipError` where a file stays, as on a file system in memory, or while a process has mapped it.
+    """
+    paths = [os.path.join(path, name) for path, _, names in os.walk(folder) for name in names]
+    staying = [path for path in paths if _evict_path(path)]
+    if staying:
+        os.sync()  # pages that wait to be written stay; of many files a wait for each takes far longer
+    for path in staying:
+        if pages := _evict_path(path):
+            raise _stays(pages)
+
+
+def _evict_path(path: str) -> int:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return _evict(fd)
+    finally:
+        os.close(fd)
+
+
+def _evict(fd: int) -> int:
+    """Evict a file; return how many of its pages stay."""
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    return disk.resident_pages(fd)
+
+
+def _stays(pages: int) -> SkipError:
+    return SkipError(
+        f"needs files that can leave the page cache; {pages:,} pages of a file in {tempfile.gettempdir()!r} "
+        "stay in memory, as on tmpfs. Name a folder on a disk in TMPDIR"
+    )
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What was measured of a machine, kept between runs: its ceilings, and how much a flush must write.
+"""Measurements of a machine, kept between runs: its ceilings, how much a flush must write, its quiet witness.
 
 There is one file for each state in which the machine was measured.
 """
@@ -68,6 +68,17 @@ def read_flush_bound(device: str, state: dict[str, str]) -> FlushBound | None:
 def write_flush_bound(device: str, state: dict[str, str], bound: FlushBound) -> None:
     """Keep how much a flush must write, as ceilings are kept."""
     _write(f"flush-{device}", state, {"state": state, "bound": attrs.asdict(bound)})
+
+
+def read_quiet_s(state: dict[str, str]) -> float | None:
+    """The time of a quiet turn of the witness, as kept for a processor in this state; None as for ceilings."""
+    turn_s = _read("witness-cpu", state).get("turn_s")
+    return turn_s if isinstance(turn_s, float) and turn_s > 0 else None
+
+
+def write_quiet_s(state: dict[str, str], turn_s: float) -> None:
+    """Keep the time of a quiet turn of the witness, as ceilings are kept."""
+    _write("witness-cpu", state, {"state": state, "turn_s": turn_s})
 
 
 def _read(name: str, state: dict[str, str]) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def _may_bind(tree: ast.Module, name: str) -> bool:
 def _without_entry(
     path: Path, data: bytes, tree: ast.Module, entry: str, kind: CandidateFormat, formats: Mapping[str, Format]
 ) -> str:
-    """What a file lacks, and the format of what it has."""
+    """Message about the parts that a file lacks, with the format of those it has."""
     sort = ast.ClassDef if kind.method else _Function
     there = [one.name for one in _statements(tree.body) if isinstance(one, sort)]
     other = next((name for name, one in formats.items() if _entry_in(one, path, data) in there), None)

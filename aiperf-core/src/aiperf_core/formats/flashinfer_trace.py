@@ -158,7 +158,7 @@ def _check_returned(returned: Any, outputs: Mapping[str, Any]) -> None:
 
 
 def _named(outputs: Any, names: Sequence[str]) -> dict[str, Any]:
-    """What a function returned, by the names of the definition's outputs. Raises `ContractError`."""
+    """Return values of a function, by the names of the definition's outputs. Raises `ContractError`."""
     if isinstance(outputs, dict):
         found = outputs
     else:
@@ -224,9 +224,9 @@ def _definition(path: Path) -> _Definition:
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """The lines of the file of workloads, where there is one."""
     file = next((one for one in _beside(path) if one.is_file()), None)
-    for number, line in enumerate(file.read_text().splitlines() if file else (), 1):
+    for number, line in enumerate(file.read_bytes().splitlines() if file else (), 1):
         if line.strip():
-            one = _parsed(Path(f"{file}:{number}"), line.encode(), BenchmarkError)
+            one = _parsed(Path(f"{file}:{number}"), line, BenchmarkError)
             if not isinstance(one.get("workload"), dict):
                 raise BenchmarkError(f"{path}: line {number} of {file} has no 'workload'.")
             yield one

@@ -17,7 +17,7 @@ from aiperf_core.candidate_format import CandidateFormat, Code
 from aiperf_core.cost import Cost
 from aiperf_core.errors import BenchmarkError, is_out_of_memory
 from aiperf_core.formats.execute import blamed_on, execute
-from aiperf_core.formats.text import python_text
+from aiperf_core.text_file import text_of
 from aiperf_core.tolerance import fp32_reduction
 
 # The static argument with the seed, the arguments and the weights of a model.
@@ -35,7 +35,7 @@ class KernelBench(CandidateFormat):
 
     def code(self, path: Path, data: bytes) -> Code:
         """The file is the code."""
-        return Code(python_text(path, data), "ModelNew")
+        return Code(text_of(path, data), "ModelNew")
 
     def benchmark(self, reference: Path) -> Benchmark:
         """Make a benchmark of a trusted file; its `Model` is the baseline.
@@ -106,14 +106,14 @@ def _benchmark(path: Path) -> Benchmark:
 
     def inputs(device: str, generator: Any) -> dict[str, Any]:
         with blamed_on(path, "get_inputs"):
-            return dict(zip(names, _drawn(module.get_inputs, generator.initial_seed(), device), strict=True))
+            return dict(zip(names, drawn(module.get_inputs, generator.initial_seed(), device), strict=True))
 
     def static(device: str, generator: Any) -> dict[str, Any]:
         import torch
 
         seed = int(torch.randint(1 << 31, (), generator=generator, device=device))
         with blamed_on(path, "making Model of get_init_inputs"):
-            made_of = {"seed": seed, "init_inputs": _packed(_drawn(module.get_init_inputs, seed, device))}
+            made_of = {"seed": seed, "init_inputs": _packed(drawn(module.get_init_inputs, seed, device))}
             model = _make(module.Model, made_of, device)
             weights = {name: one.detach().clone() for name, one in model.state_dict().items()}
         return {MADE_OF: {**made_of, "weights": weights}}
@@ -129,7 +129,7 @@ def _benchmark(path: Path) -> Benchmark:
                 except RuntimeError as error:  # models that name a dtype run in no other one
                     if is_out_of_memory(error):
                         raise
-            given = [_as(one, example) for one, example in zip(given, examples, strict=True)]
+            given = as_example(given, examples)
         with blamed_on(path, "Model"):
             return _answer(module.Model, arguments, given, torch.get_default_dtype())
 
@@ -164,10 +164,14 @@ def _answer(model_class: Callable[..., Any], arguments: dict[str, Any], given: l
         torch.set_default_dtype(standard)
 
 
-def _as(value: Any, example: Any) -> Any:
-    """A value in the dtype of an example."""
+def as_example(value: Any, example: Any) -> Any:
+    """A value whose tensors have the dtypes of an example of the same structure."""
     import torch
 
+    if isinstance(value, dict):
+        return {name: as_example(inner, example[name]) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(as_example(inner, other) for inner, other in zip(value, example, strict=True))
     return value.to(example.dtype) if isinstance(example, torch.Tensor) else value
 
 
@@ -186,9 +190,9 @@ def _examples(path: Path, module: ModuleType) -> list[Any]:
     """Inputs whose number and sizes count: without values or memory, unless `get_inputs` needs the values."""
     # A size may depend on values, or a device may be named: the second try tells.
     with contextlib.suppress(Exception):
-        return _drawn(module.get_inputs, 0, "meta")
+        return drawn(module.get_inputs, 0, "meta")
     try:
-        return _drawn(module.get_inputs, 0, "cpu")
+        return drawn(module.get_inputs, 0, "cpu")
     except Exception as error:
         raise BenchmarkError(
             f"{path}: get_inputs raised {type(error).__name__}: {error}. It must work without a GPU: let it create "
@@ -206,7 +210,7 @@ def _input_names(path: Path, module: ModuleType, count: int) -> list[str]:
     return [one.name for one in parameters[:count]]
 
 
-def _drawn(function: Callable[[], Sequence[Any]], seed: int, device: str) -> list[Any]:
+def drawn(function: Callable[[], Sequence[Any]], seed: int, device: str) -> list[Any]:
     """The results of a function that draws random numbers, from a seed, on a device."""
     import numpy as np
     import torch

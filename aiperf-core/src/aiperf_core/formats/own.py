@@ -6,7 +6,7 @@ from typing import Any
 
 from aiperf_core.candidate_format import CandidateFormat, Code
 from aiperf_core.errors import ContractError
-from aiperf_core.formats.text import python_text
+from aiperf_core.text_file import text_of
 
 
 class Own(CandidateFormat):
@@ -18,7 +18,7 @@ class Own(CandidateFormat):
 
     def code(self, path: Path, data: bytes) -> Code:
         """The file is the code."""
-        return Code(python_text(path, data), "Implementation")
+        return Code(text_of(path, data), "Implementation")
 
     def adapt(self, found: Any, input_names: Sequence[str]) -> Any:
         """The class itself."""

@@ -5,10 +5,7 @@ cuda, so that a benchmark can be imported and listed on any machine:
 
     device = cuda_source("memory_access.cu", archs=("sm_80",))
     host = host_source("memory_access.c")
-    blocks = triton_source(
-        "memory_access_triton.py",
-        triton_ahead("scale", signature={"a_ptr": "*fp32", "b_ptr": "*fp32", "n": "i32"}, constants={"BLOCK": 1024}),
-    )
+    blocks = triton_source("memory_access_triton.py")
 
 The search goes beside the module that names a file, then in the folder `kernels/` beside that module.
 
@@ -27,11 +24,13 @@ A `__global__` template is launched by the name of an instance, `device.kernel("
 compiler makes when it is asked for.
 
 Triton kernels need a module of their own, because `@triton.jit` needs triton at import and a benchmark must not:
-`blocks.kernel("scale")` imports that module, and `[grid](...)` launches the kernel as usual. The `triton_ahead` lines
-give the types and constants for `aiperf kernels` to compile each kernel without a GPU.
+`blocks.kernel("scale")` imports that module, and `[grid](...)` launches the kernel as usual. `aiperf kernels` compiles
+each kernel without a GPU, for the types and constants of the launches that the benchmark declares by `launch(...)`, or
+that the implementations in `launched_by=(...)` make. `triton_ahead(...)` gives them where no launch tells.
 
-`grid_that_fills` gives the number of blocks that a GPU holds at once, and `tensor_map` describes an array to the copy
-engine of sm_90. `#include "aiperf/bulk.cuh"` has the instructions of asynchronous copies: cp.async, bulk copies, TMA.
+`grid_that_fills` and `clusters_that_fill` give the number of blocks and clusters that a GPU holds at once, and
+`tensor_map` describes an array to the copy engine of sm_90. `#include "aiperf/bulk.cuh"` has the instructions of
+asynchronous copies: cp.async, bulk copies, TMA.
 For C, `#include "aiperf/row_products.h"` has the product of small float32 matrices and an exponential.
 
 A missing GPU, architecture, compiler or package raises `SkipError`; a mistake in a kernel or its call raises
@@ -40,11 +39,12 @@ A missing GPU, architecture, compiler or package raises `SkipError`; a mistake i
 """
 
 from aiperf_core.kernels.check import instances_in, sources_in
-from aiperf_core.kernels.cuda import CudaKernel, CudaSource, cuda_source, grid_that_fills
+from aiperf_core.kernels.cuda import CudaKernel, CudaSource, clusters_that_fill, cuda_source, grid_that_fills
 from aiperf_core.kernels.host import HostFunction, HostSource, host_source
 from aiperf_core.kernels.launcher import cuda_driver
 from aiperf_core.kernels.tensor_map import tensor_map
-from aiperf_core.kernels.triton import TritonAhead, TritonSource, triton_ahead, triton_source
+from aiperf_core.kernels.triton import TritonSource, triton_ahead, triton_source
+from aiperf_core.kernels.triton_launches import TritonAhead
 
 __all__ = [
     "CudaKernel",
@@ -53,6 +53,7 @@ __all__ = [
     "HostSource",
     "TritonAhead",
     "TritonSource",
+    "clusters_that_fill",
     "cuda_driver",
     "cuda_source",
     "grid_that_fills",

@@ -12,14 +12,15 @@ from typing import Any, Protocol, runtime_checkable
 from attrs import evolve, field, frozen
 
 from aiperf_core.claims import SassClaim
-from aiperf_core.errors import AiperfError, SkipError, UsageError
+from aiperf_core.errors import AiperfError, KernelError, SkipError, UsageError
 from aiperf_core.kernels.archs import arch_for, fits, parse_arch
 from aiperf_core.kernels.cuda import CudaSource
 from aiperf_core.kernels.host import HostSource
 from aiperf_core.kernels.nvrtc import known_archs
 from aiperf_core.kernels.resources import Resources, resources_of, spills_in
 from aiperf_core.kernels.sass import failures, opcodes_of
-from aiperf_core.kernels.triton import TritonAhead, TritonSource
+from aiperf_core.kernels.triton import TritonSource
+from aiperf_core.kernels.triton_launches import TritonAhead
 
 Source = CudaSource | HostSource | TritonSource
 
@@ -37,6 +38,9 @@ class _Benchmark(Protocol):
     @property
     def tried_sizes(self) -> list[dict[str, float]]:
         """All sizes at which its implementations are run or tested."""
+
+    def rehearse(self, implementation: Any, sizes: Mapping[str, float]) -> None:
+        """Prepare and run an implementation once on tensors without values."""
 
 
 @frozen
@@ -114,11 +118,17 @@ def _of_module(module: tuple[str, str], archs: Sequence[str], keep: Path | None)
         reason = str(error) if isinstance(error, AiperfError) else f"{type(error).__name__}: {error}"
         return [Outcome(target, name, "module", "", status="failed", reason=f"could not be imported: {reason}")]
     claims = claims_in(name)
-    outcomes = [
-        outcome
-        for source in sources
-        for outcome in _of_source(target, source, archs, keep, claims, instances_in(name, source))
-    ]
+    outcomes: list[Outcome] = []
+    for source in sources:
+        ahead: list[TritonAhead] = []
+        if isinstance(source, TritonSource):
+            try:
+                ahead = launches_in(name, source)
+            except KernelError as error:
+                outcomes.append(Outcome(target, source.path.name, source.kind, "", status="failed", reason=str(error)))
+            except SkipError as error:
+                outcomes.append(Outcome(target, source.path.name, source.kind, "", status="skipped", reason=str(error)))
+        outcomes += _of_source(target, source, archs, keep, claims, instances_in(name, source), ahead)
     known = {symbol for outcome in outcomes for symbol in outcome.resources}
     for claim in claims:
         if known and not any(map(claim.is_about, known)):
@@ -142,6 +152,58 @@ def instances_in(module_name: str, source: Source) -> list[str]:
     return [name for name in found if "<" in name]
 
 
+def launches_in(module_name: str, source: TritonSource) -> list[TritonAhead]:
+    """The types and constants of a Triton file's kernels: those declared, and those of launches at the presets.
+
+    Raises `KernelError` where launches cannot be rehearsed or make none, and `SkipError` where triton is missing.
+    """
+    benches = _benchmarks_in(module_name)
+    launching = [(bench, one) for bench in benches for one in bench.implementations if _tells(bench, one, source)]
+    unknown = sorted(set(source.launched_by) - {one.name for _, one in launching})
+    if unknown:
+        raise KernelError(f"{source.path.name} is launched_by {', '.join(unknown)}, which no implementation is named")
+    found = list(source.ahead)
+    for bench, one in launching:
+        found += [ahead for ahead in _rehearsed(bench, one, source) if ahead not in found]
+    if not found:
+        raise KernelError(f"no launch of {source.path.name} is declared; give launched_by=(...) or triton_ahead(...)")
+    return found
+
+
+def _rehearsed(bench: Any, implementation: Any, source: TritonSource) -> list[TritonAhead]:
+    """The launches of an implementation at the presets for GPUs; those of `smoke` where there are no others."""
+    presets = bench.task.presets
+    skipped = "it launches none"
+    with source.recording() as launches:
+        for sizes in [presets[name] for name in presets if name not in ("smoke", "cpu")] or [presets["smoke"]]:
+            try:
+                bench.rehearse(implementation, sizes)
+            except SkipError as error:  # may be right at one preset, and not at all of them
+                skipped = str(error)
+            except Exception as error:  # code of an author, on tensors that it was not written for
+                raise KernelError(_not_told(source, implementation, f"{type(error).__name__}: {error}")) from None
+    if not launches:
+        raise KernelError(_not_told(source, implementation, skipped))
+    return launches
+
+
+def _not_told(source: TritonSource, implementation: Any, why: str) -> str:
+    first = why.partition("\n")[0].removesuffix(".")
+    return (
+        f"the arguments of {source.path.name} cannot be inferred from {implementation.name!r}: {first}. "
+        "Declare their types by triton_ahead(...)"
+    )
+
+
+def _tells(bench: _Benchmark, implementation: Any, source: TritonSource) -> bool:
+    """Tell whether launches are to be inferred: those of `launch(...)` without a `triton_ahead`, and those named."""
+    code = implementation.code
+    if implementation.device != "cuda" or getattr(getattr(code, "ready", None), "source", None) is not source:
+        return implementation.device == "cuda" and implementation.name in source.launched_by
+    declared = {ahead.kernel for ahead in source.ahead}
+    return not any(code.kernel_at(sizes) in declared for sizes in bench.tried_sizes)
+
+
 def _benchmarks_in(module_name: str) -> list[_Benchmark]:
     values = vars(import_module(module_name)).values()
     return [value for value in values if isinstance(value, _Benchmark) and not isinstance(value, type)]
@@ -154,11 +216,12 @@ def _of_source(
     keep: Path | None,
     claims: Sequence[SassClaim],
     instances: Sequence[str],
+    launches: Sequence[TritonAhead],
 ) -> Iterator[Outcome]:
     if isinstance(source, HostSource):
         yield _compiled(Outcome(target, source.path.name, source.kind, "native"), source, None, None, (), ())
         return
-    kernels: Sequence[TritonAhead | None] = source.ahead if isinstance(source, TritonSource) else (None,)
+    kernels: Sequence[TritonAhead | None] = launches if isinstance(source, TritonSource) else (None,)
     usual = (arch_for(parse_arch(machine), source.archs) for machine in (*source.archs, *USUAL_ARCHS))
     for arch in dict.fromkeys(archs or filter(None, usual)):
         for ahead in kernels:

@@ -3,21 +3,35 @@
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from aiperf_core.errors import KernelError, SkipError, UsageError
 from aiperf_core.kernels import cache
 from aiperf_core.kernels.archs import Arch, arch_for, fits, parse_arch
 from aiperf_core.kernels.arguments import Arguments
 from aiperf_core.kernels.headers import local_headers
-from aiperf_core.kernels.launcher import Extent, LoadedKernel, cuda_driver, launch_of
+from aiperf_core.kernels.launcher import BoundLaunch, Extent, Launch, LoadedKernel, cuda_driver, launch_of
 from aiperf_core.kernels.nvrtc import Compiled, compile_cubin, header_folders, nvrtc_version
 from aiperf_core.kernels.parameters import Signature, kernels_in
 from aiperf_core.kernels.source_file import find_beside
+
+# Blocks of a kernel that a multiprocessor holds, and multiprocessors: of the kernel's name, the threads of a block and
+# its dynamic shared memory.
+BlocksAtOnce = Callable[[str, int, int], tuple[int, int]]
+
+
+@frozen
+class RecordedLaunch:
+    """A launch that was recorded: the kernel as named in C++, its arguments by the names of parameters, its shape."""
+
+    kernel: str
+    arguments: Mapping[str, Any]
+    shape: Launch
 
 
 def cuda_source(
@@ -62,6 +76,7 @@ class CudaSource:
             parse_arch(arch)
         self._kernels: dict[str, CudaKernel] = {}
         self._compilations: dict[tuple[str, str], Compiled] = {}
+        self._recorded: tuple[list[RecordedLaunch], BlocksAtOnce] | None = None
 
     def __repr__(self) -> str:
         return f"<CudaSource {self.path.name} for {', '.join(self.archs)}>"
@@ -82,9 +97,24 @@ class CudaSource:
         import torch
 
         kernel = self._kernels.get(name) or self._prepared(name)
+        if self._recorded is not None:
+            return RecordedKernel(kernel, *self._recorded)
         if torch.cuda.is_available():
             kernel.load(torch.cuda.current_device())
         return kernel
+
+    @contextmanager
+    def recording(self, blocks_at_once: BlocksAtOnce) -> Iterator[list[RecordedLaunch]]:
+        """Within, launches of kernels are recorded and not made. Needs no GPU.
+
+        blocks_at_once: the answer for grids that fill a GPU, of which there need not be one.
+        """
+        launches: list[RecordedLaunch] = []
+        self._recorded = launches, blocks_at_once
+        try:
+            yield launches
+        finally:
+            self._recorded = None
 
     def names(self) -> tuple[str, ...]:
         """The names of the kernels that are no templates and can be launched, in the order of the file."""
@@ -199,6 +229,13 @@ class CudaKernel:
         loaded = self._loaded.get(device) or self.load(device)
         loaded.launch(values, launch)
 
+    def bound(self, args: Sequence[Any], grid: Extent, block: Extent, shared_bytes: int = 0) -> BoundLaunch:
+        """A launch with its arguments in memory, for `aiperf_core.recorded`. Takes and raises what a call does."""
+        values = self._arguments.convert(args)
+        launch = launch_of(grid, block, shared_bytes, None)
+        device = self._device(args)
+        return (self._loaded.get(device) or self.load(device)).bound(values, launch)
+
     def load(self, device: int) -> LoadedKernel:
         """Compile and load for a device, unless that has been done."""
         loaded = self._loaded.get(device)
@@ -209,11 +246,38 @@ class CudaKernel:
             self._loaded[device] = loaded
         return loaded
 
+    def blocks_at_once(self, threads: int, shared_bytes: int, device: int | None = None) -> tuple[int, int]:
+        """Blocks that a multiprocessor holds, and the number of multiprocessors; see `grid_that_fills`."""
+        current = _current_device()
+        return self.load(current if device is None else device).blocks_at_once(threads, shared_bytes)
+
     def _device(self, args: Sequence[Any]) -> int:
         for at in self._pointers:
             if args[at] is not None:
                 return int(args[at].get_device())
         return _current_device()
+
+
+class RecordedKernel(CudaKernel):
+    """A kernel whose launches are recorded; see `CudaSource.recording`."""
+
+    def __init__(self, kernel: CudaKernel, launches: list[RecordedLaunch], blocks_at_once: BlocksAtOnce) -> None:
+        super().__init__(kernel._source, kernel.signature, kernel._expression)
+        self._launches, self._blocks_at_once = launches, blocks_at_once
+
+    def __call__(
+        self, *args: Any, grid: Extent, block: Extent, shared_bytes: int = 0, cluster: Extent | None = None
+    ) -> None:
+        """Record a launch. Raises `KernelError` for a wrong shape or number of arguments."""
+        if len(args) != len(self.signature.names):
+            raise KernelError(f"{self._owner} takes {len(self.signature.names)} arguments; got {len(args)}")
+        arguments = dict(zip(self.signature.names, args, strict=True))
+        shape = launch_of(grid, block, shared_bytes, cluster)
+        self._launches.append(RecordedLaunch(self.signature.name, arguments, shape))
+
+    def blocks_at_once(self, threads: int, shared_bytes: int, _: int | None = None) -> tuple[int, int]:
+        """The answer of the recording."""
+        return self._blocks_at_once(self.signature.name, threads, shared_bytes)
 
 
 def grid_that_fills(
@@ -235,16 +299,36 @@ def grid_that_fills(
     pieces of work as the grid. Raises `KernelError` for a block that does not fit, and `SkipError` without a GPU that
     the kernel is for.
     """
-    current = _current_device()
     threads = math.prod(launch_of(1, block, shared_bytes, None).block)
-    loaded = kernel.load(current if device is None else device)
-    each, multiprocessors = loaded.blocks_at_once(threads, shared_bytes)
+    each, multiprocessors = kernel.blocks_at_once(threads, shared_bytes, device)
     if not each:
         raise KernelError(
             f"{kernel._owner}: a multiprocessor holds no block of {threads} threads with {shared_bytes} bytes of "
             "dynamic shared memory"
         )
     return multiprocessors * min(each, per_multiprocessor or each)
+
+
+def clusters_that_fill(
+    kernel: CudaKernel, cluster: Extent, block: Extent, shared_bytes: int = 0, device: int | None = None
+) -> int:
+    """How many clusters of a kernel a GPU holds at once.
+
+    The blocks of a cluster are on one cluster of multiprocessors (GPC), so that multiprocessors may be left without a
+    block.
+
+    cluster: blocks of a cluster, an int or a tuple of up to three.
+    block, shared_bytes, device: as for `grid_that_fills`, and so are the errors.
+    """
+    current = _current_device()
+    loaded = kernel.load(current if device is None else device)
+    count = loaded.clusters_at_once(launch_of(cluster, block, shared_bytes, cluster))
+    if not count:
+        raise KernelError(
+            f"{kernel._owner}: the GPU holds no cluster of {cluster} blocks of {block} threads with {shared_bytes} "
+            "bytes of dynamic shared memory"
+        )
+    return count
 
 
 def _current_device() -> int:

@@ -149,6 +149,11 @@ class HostFunction:
     def __repr__(self) -> str:
         return f"<{self._owner} {self.signature}>"
 
+    @property
+    def address(self) -> int:
+        """Where the machine code of the function lies."""
+        return ctypes.cast(self._call, ctypes.c_void_p).value or 0
+
     def __call__(self, *args: Any) -> Any:
         """Call the function without the GIL and return its result (None for void)."""
         return self._call(*self._convert(args))

@@ -120,6 +120,14 @@ class LoadedKernel:
         if status != 0:
             raise KernelError(f"{self._owner} could not be launched with {launch}: {_reason(self._driver, status)}")
 
+    def bound(self, values: list[Value], launch: Launch) -> "BoundLaunch":
+        """A launch with its parameters in memory of its own, for calls that C makes again and again."""
+        with _on_device(self._device):
+            self._use_context()
+            if launch.shared_bytes > self._shared_limit:
+                self._raise_shared_limit(launch.shared_bytes)
+        return BoundLaunch(self._owner, int(self._function), launch, self._frames.own(values))
+
     def blocks_at_once(self, threads: int, shared_bytes: int) -> tuple[int, int]:
         """How many blocks one multiprocessor of this device holds at once, and the number of multiprocessors."""
         with _on_device(self._device):
@@ -131,6 +139,15 @@ class LoadedKernel:
             key = self._driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
             count = self._checked(self._driver.cuDeviceGetAttribute(key, self._device_handle()), "query")
         return each, int(count)
+
+    def clusters_at_once(self, launch: Launch) -> int:
+        """How many clusters of a launch this device holds at once; the grid only has to be of whole clusters."""
+        with _on_device(self._device):
+            self._use_context()
+            if launch.shared_bytes > self._shared_limit:
+                self._raise_shared_limit(launch.shared_bytes)
+            config = self._clustered(launch, self._current_stream(self._device))
+            return int(self._checked(self._driver.cuOccupancyMaxActiveClusters(self._function, config), "query"))
 
     def _queue(self, launch: Launch, stream: int, frame: int) -> Any:
         if launch.cluster is None:
@@ -228,6 +245,24 @@ class Frame:
         self._pointers = (ctypes.c_void_p * len(offsets))(*(base + offset for offset in offsets))
         self.address = ctypes.addressof(self._pointers) if offsets else 0
 
+    def point(self, index: int, address: int) -> None:
+        """Take the parameter with this index from another address."""
+        self._pointers[index] = address
+
+
+class BoundLaunch:
+    """A launch whose parameters stay in memory. `name` is that of the kernel in messages, `function` its handle."""
+
+    __slots__ = ("frame", "function", "launch", "name")
+
+    def __init__(self, name: str, function: int, launch: Launch, frame: Frame) -> None:
+        self.name, self.function, self.launch, self.frame = name, function, launch, frame
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The arguments of `cuLaunchKernel` but for the stream: function, grid, block, shared memory, parameters."""
+        return self.function, *self.launch.dimensions, self.frame.address
+
 
 class Frames:
     """Reused frames of one kernel: the driver has copied a frame when a launch returns."""
@@ -246,16 +281,26 @@ class Frames:
 
     def take(self, values: Sequence[Value]) -> Frame:
         """A frame with the values. Raises `KernelError` for a struct of the wrong size."""
-        for index, text, size in self._structs:
-            given = cast(bytes, values[index])
-            if len(given) != size:
-                raise KernelError(f"{self._owner}: '{text}' is {size} bytes; got {len(given)}")
+        self._check(values)
         try:
             frame = self._free.pop()  # atomic: two threads never get the same frame
         except IndexError:
             frame = Frame(self._packer.size or 1, self._offsets)
         self._packer.pack_into(frame.parameters, 0, *values)
         return frame
+
+    def own(self, values: Sequence[Value]) -> Frame:
+        """A frame with the values that no other launch uses. Raises as `take`."""
+        self._check(values)
+        frame = Frame(self._packer.size or 1, self._offsets)
+        self._packer.pack_into(frame.parameters, 0, *values)
+        return frame
+
+    def _check(self, values: Sequence[Value]) -> None:
+        for index, text, size in self._structs:
+            given = cast(bytes, values[index])
+            if len(given) != size:
+                raise KernelError(f"{self._owner}: '{text}' is {size} bytes; got {len(given)}")
 
     def give_back(self, frame: Frame) -> None:
         """Keep the frame for another launch."""
@@ -288,6 +333,20 @@ def _on_device(device: int) -> Any:
     import torch
 
     return torch.cuda.device(device)
+
+
+def done(result: tuple[Any, ...]) -> Any:
+    """The result of a call of the driver without its status. Raises `KernelError` with the reason where it failed."""
+    status, *values = result
+    if int(status):
+        raise KernelError(f"the CUDA driver refused: {reason_of(int(status))}")
+    return values[0] if values else None
+
+
+def reason_of(status: int) -> str:
+    """The driver's words for a status."""
+    driver = cuda_driver()
+    return _reason(driver, driver.CUresult(status))
 
 
 def _reason(driver: ModuleType, status: Any) -> str:

@@ -8,32 +8,21 @@ import inspect
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from attrs import field, frozen
-
 from aiperf_core.errors import CompileError, KernelError, SkipError, UsageError
 from aiperf_core.kernels.archs import fits, parse_arch
 from aiperf_core.kernels.diagnostics import compile_error
 from aiperf_core.kernels.source_file import find_beside
+from aiperf_core.kernels.triton_launches import RecordedKernel, TritonAhead
 
 _WARP_SIZE = 32
-
-
-@frozen
-class TritonAhead:
-    """The types and constants of a kernel for compilation ahead of time. See `triton_ahead`."""
-
-    kernel: str
-    signature: Mapping[str, str]
-    constants: Mapping[str, Any] = field(factory=dict)
-    num_warps: int = 4
-    num_stages: int = 3
 
 
 def triton_ahead(
@@ -44,7 +33,7 @@ def triton_ahead(
     num_warps: int = 4,
     num_stages: int = 3,
 ) -> TritonAhead:
-    """Declare the types and constants for the compilation of a kernel ahead of time.
+    """Declare the types and constants for the compilation of a kernel ahead of time, where no launch tells them.
 
     kernel: its name.
     signature: the types of all parameters but constants, in Triton's form: `*fp32`, `*bf16`, `i32`, `i64`, `fp32`.
@@ -54,31 +43,47 @@ def triton_ahead(
     return TritonAhead(kernel, signature, constants or {}, num_warps, num_stages)
 
 
-def triton_source(path: str, *ahead: TritonAhead, archs: Sequence[str] = ("sm_80",)) -> "TritonSource":
+def triton_source(
+    path: str, *ahead: TritonAhead, archs: Sequence[str] = ("sm_80",), launched_by: Sequence[str] = ()
+) -> "TritonSource":
     """Name a Python file of `@triton.jit` functions at the module level of a benchmark. It is imported later.
 
-    `path` is relative to the file of the calling module; `archs` are the architectures, as in `cuda_source`. Raises
-    `KernelError` when the file does not exist.
+    `path` is relative to the file of the calling module; `archs` are the architectures, as in `cuda_source`.
+
+    `aiperf kernels` compiles the kernels for the types and constants of their launches at the preset of their device:
+    those of `launch(...)`, and those of the classes and functions that `launched_by` names. They run once for that on
+    tensors without values. `ahead` declares the types and constants of a kernel that such a run cannot tell.
+
+    Raises `KernelError` when the file does not exist.
     """
     caller = sys._getframe(1).f_globals
-    return TritonSource(find_beside(path, caller), ahead, archs, str(caller.get("__name__") or "__main__"))
+    name = str(caller.get("__name__") or "__main__")
+    return TritonSource(find_beside(path, caller), ahead, archs, name, launched_by)
 
 
 class TritonSource:
-    """A file of Triton kernels. `path` is absolute; `ahead` and `archs` are as declared."""
+    """A file of Triton kernels. `path` is absolute; `ahead`, `archs` and `launched_by` are as declared."""
 
     kind = "triton"
 
     def __init__(
-        self, path: Path, ahead: Sequence[TritonAhead] = (), archs: Sequence[str] = ("sm_80",), caller: str = "__main__"
+        self,
+        path: Path,
+        ahead: Sequence[TritonAhead] = (),
+        archs: Sequence[str] = ("sm_80",),
+        caller: str = "__main__",
+        launched_by: Sequence[str] = (),
     ) -> None:
         if isinstance(archs, str) or not archs:
             raise UsageError(f"{path.name}: archs takes a tuple, such as ('sm_80',); got {archs!r}")
-        self.path, self.ahead, self.archs = path, tuple(ahead), tuple(archs)
+        if isinstance(launched_by, str):
+            raise UsageError(f"{path.name}: launched_by takes a tuple, such as ('fused',); got {launched_by!r}")
+        self.path, self.ahead, self.archs, self.launched_by = path, tuple(ahead), tuple(archs), tuple(launched_by)
         for arch in self.archs:
             parse_arch(arch)
         # In the package of the calling module, so that relative imports work; the prefix keeps files of scripts apart.
         self._module_name = f"{caller.rpartition('.')[0] or '_' + caller}.{path.stem}"
+        self._recorded: list[TritonAhead] | None = None
 
     def __repr__(self) -> str:
         return f"<TritonSource {self.path.name} for {', '.join(self.archs)}>"
@@ -92,7 +97,23 @@ class TritonSource:
         if not hasattr(found, "arg_names"):
             known = ", ".join(repr(k) for k, v in vars(self._module()).items() if hasattr(v, "arg_names")) or "none"
             raise KernelError(f"no Triton kernel {name!r} in {self.path.name}; it defines: {known}")
-        return found
+        if self._recorded is None:
+            return found
+        return RecordedKernel(found, name, f"kernel {name!r} in {self.path.name}", self._recorded)
+
+    @contextmanager
+    def recording(self) -> Iterator[list[TritonAhead]]:
+        """Within, launches of kernels are recorded and not made; the list gets the types and constants of each once.
+
+        Raises `SkipError` when triton is not installed.
+        """
+        self._module()
+        launches: list[TritonAhead] = []
+        self._recorded = launches
+        try:
+            yield launches
+        finally:
+            self._recorded = None
 
     def compile(self, ahead: TritonAhead, arch: str) -> bytes:
         """The machine code (cubin) of a kernel for `arch`. Needs no GPU; Triton has a cache of its own.

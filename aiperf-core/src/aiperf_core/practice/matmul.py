@@ -1,12 +1,15 @@
 """Matrix product: each element of a and b is used many times, so what counts is how often it is fetched.
 
-Workload   C = A B in float32. B is a weight: it is declared static, stays the same and may be packed ahead. A is new in
-           every sample. Both have full rank; some rows of A begin with zeros.
-Baseline   torch.matmul in full float32 (no TF32), which allocates its result.
-Variants   `kept_output`: writes into a tensor that is allocated once.  `packed`: B transposed ahead, so that both are
-           read along the dimension that is summed.
-Breaks     The budget is that of float32 with sums of up to a thousand terms in any order: TF32, bfloat16, narrower
-           accumulators and factors of lower rank are wrong.
+Question    How near to the rate of multiply-adds does a product come, whose second operand may be prepared ahead?
+Numbers     C = A B in float32, m, n, k = 256, 512, 512: 134 MFLOP and 2.1 MB, on a GPU 2048, 2048, 1024: 8.6 GFLOP and
+            34 MB. That is 64 and 256 operations a byte if each element is fetched once, 1/4 if for each use. B is a
+            weight: it is declared static, stays the same and may be packed ahead. A is new in every sample. Both have
+            full rank; some rows of A begin with zeros.
+Prediction  Multiply-adds are the bound: 2 m n k operations take as long, wherever C lies and in whichever order B is
+            stored, if a library packs its tiles: k n moves beside them.
+Limits      The budget is that of float32 with sums of up to a thousand terms in any order: TF32, bfloat16, narrower
+            accumulators and factors of lower rank are wrong. With m rows, an element of B has m / 2 operations for
+            each of its bytes: where m is small, memory is the bound.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

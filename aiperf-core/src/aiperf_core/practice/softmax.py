@@ -1,11 +1,15 @@
 """Softmax: each row is read for its maximum, for its sum and for its result; the fewer times from memory, the better.
 
-Workload   y[i, j] = exp(x[i, j]) / the sum of exp(x[i, :]) in float32. One row has an element late on which exp alone
-           overflows, so the maximum of the whole row must be subtracted.
-Baseline   torch.softmax, which allocates its result.
-Variants   `kept_output`: writes into a tensor that is allocated once.
-Breaks     Elements are near 1 / columns and the budget is relative to them: zeros, constants and half precision on the
-           way are wrong. exp(x - logsumexp(x)) in float32 is right.
+Question    How often must a row come from memory, if each of its results needs its maximum and its sum?
+Numbers     y[i, j] = exp(x[i, j]) / the sum of exp(x[i, :]), float32: 1024 x 2048 is 8.4 MB in and out, on a GPU
+            16384 x 4096 is 268 MB. Three reads and a write are 16 bytes an element; a row of 8 or 16 kB that stays in
+            the cache makes it 8. One row has an element late on which exp alone overflows, so the maximum of the whole
+            row must be subtracted.
+Prediction  At most 16 / 8 = 2x over three passes through memory. The library keeps a row in the cache, too, and memory
+            that is kept for the result saves an allocation, not a byte of traffic.
+Limits      Rows that no cache holds: a pass is then a trip to memory. Elements are near 1 / columns and the budget is
+            relative to them: zeros, constants and half precision on the way are wrong. exp(x - logsumexp(x)) in float32
+            is right.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

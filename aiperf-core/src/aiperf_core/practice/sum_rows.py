@@ -1,10 +1,12 @@
 """Sums of rows: every element is read once, so the memory's bandwidth is the limit.
 
-Workload   y[i] = the sum of x[i, :] for float32 rows of both signs, most of which cancels. Some rows begin with zeros,
-           and some have one large element late: a sum over part of a row, or an estimate from its beginning, is wrong.
-Baseline   torch.sum, which allocates its result.
-Variants   `kept_output`: writes into a tensor that is allocated once.
-Breaks     The budget admits float32 sums in any order, one after the other too; it admits no narrower type on the way.
+Question    How near to the memory's bandwidth does a sum of each row come?
+Numbers     y[i] = the sum of x[i, :], float32: 1024 x 4096 is 16.8 MB in and 4 kB out, on a GPU 16384 x 8192 is 537 MB
+            in and 66 kB out: one addition for 4 bytes. Rows have both signs and mostly cancel; some begin with zeros,
+            and some have one large element late: a sum over part of a row, or an estimate from its beginning, is wrong.
+Prediction  Nothing below the time of the read. An output of 4 bytes a row gains nothing from memory that is kept.
+Limits      The budget admits float32 sums in any order, one after the other too; it admits no narrower type on the way.
+            A matrix that stays in the last-level cache is read at the rate of that cache.
 """
 
 # Written as an author writes: without types, and with a `why` in place of a docstring.

@@ -28,6 +28,7 @@ from aiperf_core.requirements import Hardware, lacking
 from aiperf_core.targets import WORLD_SIZE, nearest
 from aiperf_core.version import __version__
 
+AUTO = "auto"  # in place of the name of a tool
 LOG = "log.txt"
 TIMEOUT_S = 300.0
 _REQUEST = "request.json"
@@ -57,6 +58,30 @@ def choose(plugins: Plugins, tool: str, metrics: str | None) -> Chosen:
         known = "; ".join(f"{each.name} ({each.summary})" for each in sets.values()) or "none"
         raise UsageError(f"{metrics!r} is not a metric set of {tool}. It has: {known}")
     return Chosen(profiler, plugins.known_devices, sets[metrics])
+
+
+def chooser(plugins: Plugins, tool: str, metrics: str | None) -> Callable[[Plan], tuple[Chosen, str]]:
+    """The choice of the profiler of each target, with a sentence where it is not the one that would show more.
+
+    tool: its name; `AUTO` stands for perf where a CPU runs compiled C code, and for torch elsewhere.
+
+    Raises `UsageError` for unknown names.
+    """
+    if tool != AUTO:
+        named = choose(plugins, tool, metrics)
+        return lambda _: (named, "")
+    general, native = choose(plugins, "torch", metrics), choose(plugins, "perf", None)
+
+    def choice(plan: Plan) -> tuple[Chosen, str]:
+        is_compiled = plan.device == "cpu" and any("compiler" in one.requires for one in _wanted(plan))
+        if not is_compiled or metrics is not None:
+            return general, ""
+        reason = unavailable(plan, native)
+        if reason:
+            return general, f"{reason} torch is used: it sees C code as time outside of operators."
+        return native, ""
+
+    return choice
 
 
 def profile_target(

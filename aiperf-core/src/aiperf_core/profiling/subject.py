@@ -22,11 +22,11 @@ import torch
 from attrs import asdict
 
 from aiperf_core import pytree
-from aiperf_core.benchmark import Benchmark, Implementation, bind, call_with
+from aiperf_core.benchmark import EVICTED, Benchmark, Implementation, bind, call_with
 from aiperf_core.contributed import make, resolve
 from aiperf_core.described import TargetRef
 from aiperf_core.devices.device import DeviceKind
-from aiperf_core.devices.input_file import InputFile
+from aiperf_core.devices.input_file import InputFile, evict_folder
 from aiperf_core.devices.timing import TimingDevice, in_a_row
 from aiperf_core.errors import AiperfError, BenchmarkError, SkipError
 from aiperf_core.loading import load_benchmark
@@ -105,8 +105,8 @@ def _prepared(
     for name, file in files.items():
         file.write(values[name])
     arguments = {**job.params, **values, **{name: file.path for name, file in files.items()}}
+    own = folder / "scratch"
     if benchmark.folder:
-        own = folder / "scratch"
         own.mkdir(exist_ok=True)
         arguments["folder"] = str(own)
     arguments, desk = at_desk(benchmark.task.served, arguments)
@@ -120,6 +120,8 @@ def _prepared(
         if job.cache == "cold":
             for file in files.values():
                 file.evict()
+            if benchmark.folder == EVICTED:
+                evict_folder(own)
 
     call = partial(run, **bind(run, arguments).keywords)
     return call if desk is None else desk.serving(call), finish, restore

@@ -45,7 +45,7 @@ class Recording:
 
 
 def look_at(recording: Recording, guard: str, checks: Iterable[Check]) -> Assessment:
-    """What the checks of a guard say of a recording."""
+    """Assess a recording by the checks of a guard."""
     if guard != CONDITIONS:
         return assess(recording.evidence, [check for check in checks if check.guard == guard])
     shown = findings(*recording.conditions) if recording.conditions else []

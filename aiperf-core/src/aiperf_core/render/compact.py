@@ -32,13 +32,20 @@ def render_compact(results: Sequence[Finished], look: Look, width: int | None, v
     measured = [one for one in results if isinstance(one, TargetResult)]
     pairs = in_order([(result, row) for result in measured for row in result.rows], view.sort)
     columns = filled(view.columns, pairs, look) if view.filled else view.columns
-    for chosen in [columns] if columns else SHOWN:
-        drawn = _lines(pairs, chosen, look, width)
+    of_memory = any(one.goal == "memory" for one in measured)
+    for chosen in [columns] if columns else [_with_memory(names) for names in SHOWN] if of_memory else SHOWN:
+        drawn = _lines(pairs, chosen if view.columns else filled(chosen, pairs, look), look, width)
         if drawn:
             break
     else:
         drawn = _listed(pairs, chosen, look)
     return Group(*drawn, Text(), *skipped_lines(results), counted(results))
+
+
+def _with_memory(columns: Sequence[str]) -> Sequence[str]:
+    """The columns with those of the memory before the verdict, for runs with a goal in memory."""
+    place = columns.index("verdict")
+    return [*columns[:place], "memory", "memory_gain", *columns[place:]]
 
 
 def _lines(pairs: Sequence[Pair], chosen: Sequence[str], look: Look, width: int | None) -> list[Text]:

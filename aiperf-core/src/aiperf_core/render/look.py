@@ -49,6 +49,11 @@ class Look:
         return "-" if self.plain else "·"
 
     @property
+    def arrow(self) -> str:
+        """The sign between a value and the one after it."""
+        return "->" if self.plain else "→"
+
+    @property
     def bar(self) -> str:
         """The mark of a line that code under test printed."""
         return "|" if self.plain else "│"

@@ -1,4 +1,4 @@
-"""What a manifest tells about a run: command, time, machine and software."""
+"""Lines about a run from its manifest: command, time, machine and software."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,17 +12,24 @@ from aiperf_core.measurements import Ceilings
 from aiperf_core.names import printable, words
 from aiperf_core.render.grid import labelled
 from aiperf_core.render.look import Look
+from aiperf_core.report.views import machine_name
 from aiperf_core.results.models import Machine, Manifest
 
 ABBREVIATED = 12  # characters of a commit that identify it
 
 
-def render_manifest(manifest: Manifest, path: Path, look: Look) -> RenderableType:
-    """The manifest of a bundle in a few lines of a terminal."""
+def render_manifest(manifest: Manifest, path: Path, look: Look, *, verbose: bool = True) -> RenderableType:
+    """The manifest of a bundle in a few lines of a terminal; not `verbose` with command, time and machine alone."""
     grid = labelled()
-    for label, line in _lines(manifest):
+    for label, line in _lines(manifest) if verbose else _brief(manifest):
         grid.add_row(label, look.text(words(line)))
     return Group(Text(printable(str(path)), "bold", overflow="fold"), grid, Text())
+
+
+def _brief(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    yield "command", " ".join(manifest.command)
+    yield "run", f"{units.moment(manifest.created)}, {ending(manifest)}, on {machine_name(manifest)}"
+    yield from set_aside(manifest)
 
 
 def _lines(manifest: Manifest) -> Iterator[tuple[str, str]]:
@@ -67,8 +74,9 @@ def gpu_name(gpu: dict[str, Any]) -> str:
 
 
 def rates(found: Ceilings) -> list[str]:
-    """The ceilings that bound work: copies, matrix products by precision, and links and disk where they were used."""
-    products = [f"{precision} {units.rate(value, 'FLOP/s')}" for precision, value in found.flop_per_s.items()]
+    """The ceilings that bound work: copies, arithmetic by kind and precision, and links and disk that were used."""
+    products = [f"{name} matmul {units.rate(value, 'FLOP/s')}" for name, value in found.flop_per_s.items()]
+    products += [f"{name} FMA {units.rate(value, 'FLOP/s')}" for name, value in found.vector_flop_per_s.items()]
     others = {
         "GPU to GPU": min(found.peer_bytes_per_s.values(), default=None),
         "process to process": found.loopback_bytes_per_s,

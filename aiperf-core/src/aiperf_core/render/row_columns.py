@@ -8,9 +8,10 @@ from rich.text import Text
 
 from aiperf_core import units
 from aiperf_core.errors import UsageError
-from aiperf_core.render.look import Look
+from aiperf_core.render.look import VERDICT_STYLES, Look
 from aiperf_core.report import cell_text
 from aiperf_core.report.metrics import BY_NAME, METRICS, Metric, bound_name
+from aiperf_core.report.verdict_text import verdict_text
 from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.stats.intervals import verdict
 from aiperf_core.targets import nearest
@@ -146,7 +147,7 @@ def less_memory(row: Row) -> str:
 _FAINT = ("speed_of_light_fraction",)
 _STEP_STYLES = {Verdict.FASTER: "not dim green", Verdict.SLOWER: "not dim red"}
 # Widths that nearly all figures of a unit fit in.
-_WIDTHS = {"s": 9, "1": 8, "%": 14, "B": 11, "J": 9, "count": 7}
+_WIDTHS = {"s": 8, "1": 7, "%": 14, "B": 11, "J": 9, "count": 7}
 _OTHER_WIDTH, _INTERVAL_WIDTH = 12, 16
 
 
@@ -170,7 +171,17 @@ def _shown(metric: Metric, result: TargetResult, row: Row) -> units.Shown:
     return units.Shown(cell_text.text(figure), cell_text.interval(figure))
 
 
+def ratio_of(result: TargetResult, row: Row) -> str:
+    """The median of the baseline divided by that of a row without a speedup: a yardstick, or the baseline itself."""
+    base = next((one for one in result.rows if one.role == "baseline" and one.is_believed), None)
+    if row.role == "variant" or not row.is_believed or not (base and base.time_s and row.time_s):
+        return ""
+    return "1x" if row is base else f"{units.number(base.time_s.value / row.time_s.value)}x"
+
+
 def _value(metric: Metric, result: TargetResult, row: Row, look: Look) -> Text:
+    if metric.key == "speedup" and row.speedup is None:
+        return Text(ratio_of(result, row), "dim")
     bold = metric.key == "speedup" and row.verdict is Verdict.FASTER
     style = "bold" if bold else "dim" if not row.is_believed or metric.key in _FAINT else ""
     if metric.key == "step_speedup" and row.step_speedup and result.goal != "memory":
@@ -182,8 +193,15 @@ def _interval(metric: Metric, result: TargetResult, row: Row, look: Look) -> Tex
     return look.text(_shown(metric, result, row).interval, "dim")
 
 
-def _verdict(_: TargetResult, row: Row, look: Look) -> Text:
-    return Text() if row.verdict is Verdict.MEASURED else look.verdict(row.verdict)
+def _verdict(result: TargetResult, row: Row, look: Look) -> Text:
+    return look.text(
+        verdict_text(result, row), "dim" if row.verdict is Verdict.MEASURED else VERDICT_STYLES[row.verdict]
+    )
+
+
+def _of_peak(result: TargetResult, row: Row, look: Look) -> Text:
+    figure = METRICS["speed_of_light_fraction"].of(result, row)
+    return Text("" if figure.value is None else units.percent(figure.value / 100), "dim")
 
 
 def _rate(_: TargetResult, row: Row, look: Look) -> Text:
@@ -236,8 +254,9 @@ _RATE = RowColumn(
 )
 COLUMNS = {
     "verdict": RowColumn(
-        head="verdict", about="What the run says about the implementation.", width=12, show=_verdict, right=False
+        head="verdict", about="What the run says about the implementation.", width=16, show=_verdict, right=False
     ),
+    "of_peak": RowColumn(head="of peak", about="Fraction of the speed of light, in short.", width=7, show=_of_peak),
     **dict(_of_metrics()),
 }
 COLUMNS["memory_gain"] = RowColumn(

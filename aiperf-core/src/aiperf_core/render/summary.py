@@ -11,6 +11,7 @@ from aiperf_core.names import words
 from aiperf_core.render.grid import Column, Line, fold, table, total
 from aiperf_core.render.look import VERDICT_STYLES, Look
 from aiperf_core.render.row_columns import less_memory
+from aiperf_core.report.verdict_text import price
 from aiperf_core.results.models import Row, SkippedTarget, TargetResult, Verdict
 from aiperf_core.stats.best import best_variant
 
@@ -39,19 +40,76 @@ def headline(result: Finished, look: Look) -> Text:
     if row is None:
         return line.append("  no variant ran", "dim")
     line.append(f"  {words(row.name)} ")
-    gain = less_memory(row) or (units.ratio_estimate(row.speedup).value if row.speedup else "")
+    gain = _gain(row)
     line.append(f"{gain} " if gain else "")
-    line.append_text(look.verdict(row.verdict))
+    line.append_text(_verdict(result, row, look))
     for verdict, count in others_distrusted(result, row).items():
         line.append(f", {count} ").append_text(look.verdict(verdict))
     return line
+
+
+def changes(before: TargetResult, after: TargetResult, look: Look) -> Text:
+    """The variants that changed between two results: `one_loop 1.88x FASTER -> INVALID`; empty where none did."""
+    earlier = {row.name: row for row in before.rows}
+    parts = [
+        Text.assemble(
+            f"{words(row.name)} ", _short(before, earlier[row.name], look), f" {look.arrow} ", _short(after, row, look)
+        )
+        for row in after.rows
+        if row.role == "variant" and row.name in earlier and _differs(earlier[row.name], row)
+    ]
+    return Text(", ").join(parts)
+
+
+def course(results: Sequence[Finished], implementation: str, look: Look) -> Text:
+    """An implementation from result to result: `one_loop 1.88x -> INVALID -> 2.00x FASTER`; of a baseline its times.
+
+    A result without a row of the implementation is left out; one of a target that was skipped has its verdict.
+    """
+    steps: list[Text] = []
+    for left, result in enumerate(results, 1 - len(results)):
+        row = None if isinstance(result, SkippedTarget) else _row(result, implementation)
+        if isinstance(result, SkippedTarget):
+            steps.append(look.verdict(result.verdict))
+        elif row is not None and row.is_believed and (gain := _gain(row)):
+            steps.append(Text(gain))
+            if row.role != "baseline" and left == 0:
+                steps[-1].append(" ").append_text(_verdict(result, row, look))
+        elif row is not None:
+            steps.append(_verdict(result, row, look))
+    return Text.assemble(f"{words(implementation)} ", Text(f" {look.arrow} ").join(steps))
+
+
+def _row(result: TargetResult, implementation: str) -> Row | None:
+    return next((row for row in result.rows if row.name == implementation), None)
+
+
+def _gain(row: Row) -> str:
+    """The gain of a row; of a baseline its time."""
+    if row.role == "baseline":
+        return units.time_estimate(row.time_s).value if row.time_s else ""
+    return less_memory(row) or (units.ratio_estimate(row.speedup).value if row.speedup else "")
+
+
+def _differs(before: Row, after: Row) -> bool:
+    """Whether a row has another verdict, or a speedup beyond its interval of before."""
+    one, other = before.speedup, after.speedup
+    apart = one is not None and other is not None and (one.high < other.low or other.high < one.low)
+    return before.verdict is not after.verdict or apart
+
+
+def _short(result: TargetResult, row: Row, look: Look) -> Text:
+    """The gain of a believed row with its verdict, or the verdict alone."""
+    gain = _gain(row)
+    shown = f"{gain} " if gain and row.is_believed else ""
+    return Text(shown).append_text(_verdict(result, row, look))
 
 
 def render_summary(results: Sequence[Finished], look: Look, width: int) -> RenderableType:
     """A line for each target, and below it the count of verdicts over all variants."""
     columns = [
         Column(("target",)),
-        Column(("best variant",)),
+        Column(("variant",)),
         Column(("speedup",), right=True),
         Column(("95 % interval",)),
         Column(("verdict",)),
@@ -82,7 +140,11 @@ def _cells(result: Finished, look: Look, limit: int) -> Line:
     memory = less_memory(row)
     shown = units.Shown(memory, "memory") if memory else units.speedup(row.speedup)
     name = [*map(Text, fold(words(row.name), limit))]
-    return [target, name, [Text(shown.value)], [Text(shown.interval, "dim")], [look.verdict(row.verdict)]]
+    return [target, name, [Text(shown.value)], [Text(shown.interval, "dim")], [_verdict(result, row, look)]]
+
+
+def _verdict(result: TargetResult, row: Row, look: Look) -> Text:
+    return look.text(", ".join(filter(None, (row.verdict.value, price(result, row)))), VERDICT_STYLES[row.verdict])
 
 
 def verdicts(results: Iterable[Finished]) -> Iterator[Verdict]:

@@ -16,8 +16,9 @@ from aiperf_core.results.listing import Run, Store
 
 Source = str | Path | Bundle | Run | Store | Iterable[str | Path | Bundle | Run | Store]
 
-# Where a row comes from. `labels` is a JSON object.
+# The columns of the bundle of a row, before the others of a row. `labels` is a JSON object.
 ORIGIN = ("bundle", "seal", "created", "commit", "commit_time", "labels")
+_KINDS = dict.fromkeys(ORIGIN, "str") | KINDS
 
 
 def rows_table(source: Source) -> Any:
@@ -29,13 +30,13 @@ def rows_table(source: Source) -> Any:
     export --format csv`. A figure that was not measured or is not believed is null; `verdict` and `reason` say why.
     Raises UsageError where PyArrow is not installed.
     """
-    columns: dict[str, list[Any]] = {name: [] for name in (*ORIGIN, *KINDS)}
+    columns: dict[str, list[Any]] = {name: [] for name in _KINDS}
     for address in _addresses(source):
         origin = _origin(address.bundle)
-        for row in table(address.outlines()):
+        for row in table(address.bundle.path.name, address.bundle.manifest, address.outlines()):
             for name, value in (origin | row).items():
                 columns[name].append(value)
-    return arrow_table(columns, dict.fromkeys(ORIGIN, "str") | KINDS)
+    return arrow_table(columns, _KINDS)
 
 
 def samples_table(source: Source) -> Any:

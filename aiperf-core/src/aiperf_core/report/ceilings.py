@@ -21,9 +21,9 @@ LABELS = {
         "serial_step_s": "read that the next one waits for",
     },
     "arithmetic": {
-        "flop_per_s": "{} matrix product",
-        "vector_flop_per_s": "{} multiply-add",
-        "multiply_add_flop_per_s": "{} multiply-add of three registers",
+        "flop_per_s": "{} matmul",
+        "vector_flop_per_s": "{} FMA",
+        "multiply_add_flop_per_s": "{} FMA of three registers",
         "special_functions_per_s": "special functions",
     },
     "launches and clocks": {
@@ -58,7 +58,7 @@ def view(ceilings: Ceilings) -> Result:
         Column("name", "ceiling"),
         Column("value", "measured", "figure"),
         Column("datasheet", "data sheet", "figure"),
-        Column("of_datasheet", "of it", "figure"),
+        Column("of_datasheet", "% of data sheet", "figure"),
         Column("how", "how"),
     ]
     sheet = ceilings.datasheet_name

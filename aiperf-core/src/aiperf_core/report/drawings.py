@@ -20,8 +20,14 @@ LIGHT = "light"
 NO_FIGURE = "no stored figure"
 
 
+def spans_decades(figures: Iterable[Figure]) -> bool:
+    """True for positive values of which the largest is more than `LOG` times the least: their axis is logarithmic."""
+    values = [figure.value for figure in figures if figure.value is not None]
+    return bool(values) and min(values) > 0 and max(values) > LOG * min(values)
+
+
 def of_ratios(name: str, title: str, message: str, axis: str, ratios: Iterable[tuple[Origin, Figure, str]]) -> Drawing:
-    """Ratios of rows with their intervals on a logarithmic axis, a line each from the top.
+    """Ratios of rows with their intervals on a logarithmic axis, a line each, the largest at the top.
 
     ratios: each with the row that it is of, and its verdict.
     """
@@ -33,7 +39,7 @@ def of_ratios(name: str, title: str, message: str, axis: str, ratios: Iterable[t
             mark=verdict,
             origin=row,
         )
-        for place, (row, ratio, verdict) in enumerate(ratios)
+        for place, (row, ratio, verdict) in enumerate(sorted(ratios, key=lambda ratio: -(ratio[1].value or 0.0)))
     ]
     return Drawing(
         name=name,
@@ -64,7 +70,7 @@ class Rung:
 
 
 def ladder(rungs: Sequence[Rung], metric: str, title: str) -> Drawing:
-    """The stored figure of each implementation, the baseline at 1. `metric` is `speedup` or `memory`."""
+    """The stored figure of each implementation that has one, the baseline at 1. `metric` is `speedup` or `memory`."""
     best = _best(rungs)
     shared = colours((rung.name, rung.role) for rung in rungs)
     base = next((rung.name for rung in rungs if rung.role == "baseline"), "the baseline")
@@ -78,13 +84,14 @@ def ladder(rungs: Sequence[Rung], metric: str, title: str) -> Drawing:
             colour=shared[rung.name],
         )
         for rung in rungs
+        if rung.ratio
     ]
     return Drawing(
         name="ladder",
         title=title,
         kind="intervals",
         message=f"{metric} relative to the baseline: {', '.join(map(_words, rungs))}",
-        x=Axis(title=f"{what} {base}, logarithmic", log=True),
+        x=Axis(title=f"{what} {base} with 95 % intervals, logarithmic", log=True),
         y=Axis(title="SOL", unit="%"),
         series=[Series(name="implementations", points=points)],
     )

@@ -26,7 +26,8 @@ class JudgedPage:
 
 
 def view(bundle: str, pages: Sequence[JudgedPage], unknown: int) -> Result:
-    """A table for each expectations file. `unknown` variants have no file."""
+    """A table of the variants of all expectations files. `unknown` variants have no file."""
+    known = [page for page in pages if page.judgements is not None]
     every = [judgement for page in pages for judgement in page.judgements or ()]
     missing = [
         f"no expectations for '{page.hardware}' ({page.path}). To store them: aiperf expectations write"
@@ -38,24 +39,29 @@ def view(bundle: str, pages: Sequence[JudgedPage], unknown: int) -> Result:
         title=f"Expectations for {bundle}",
         summary=[_counts(every, unknown), *missing],
         status="regression" if any(judgement.outcome == MISSED for judgement in every) else "ok",
-        tables=[_table(page, page.judgements) for page in pages if page.judgements is not None],
+        tables=[_table(known)] if known else [],
     )
 
 
 def _counts(judgements: Sequence[Judgement], unknown: int) -> str:
-    """The numbers of variants with and without a threshold."""
+    """The numbers of variants with and without a threshold, the latter by outcome."""
     outcomes = Counter(judgement.outcome for judgement in judgements)
     checked = sum(outcomes[outcome] for outcome in OUTCOMES)
-    without = unknown + sum(outcomes[outcome] for outcome in (*UNEXPECTED, NO_THRESHOLD))
+    others = {outcome: outcomes[outcome] for outcome in (*UNEXPECTED, NO_THRESHOLD)} | {"without a file": unknown}
+    named = ", ".join(f"{count} {outcome}" for outcome, count in others.items() if count)
     skipped = f", {outcomes['SKIPPED']} skipped" if outcomes["SKIPPED"] else ""
     return (
-        f"{plural('variant', checked)} checked ({outcomes[MISSED]} below the threshold), {without} without a "
-        f"threshold{skipped}"
+        f"{plural('variant', checked)} checked ({outcomes[MISSED]} below the threshold), {sum(others.values())} "
+        f"without a threshold{f' ({named})' if named else ''}{skipped}"
     )
 
 
-def _table(page: JudgedPage, judgements: Sequence[Judgement]) -> Table:
+def _table(pages: Sequence[JudgedPage]) -> Table:
+    machines = {page.hardware for page in pages}
+    first = pages[0]
+    title = f"{first.hardware}  {first.path}" if len(pages) == 1 else f"{len(pages)} files of expectations"
     columns = [
+        *([Column("machine", "machine")] if len(machines) > 1 else []),
         Column("implementation", "implementation"),
         Column("at_least", "at least", "figure"),
         Column("found", "found", "figure"),
@@ -65,6 +71,7 @@ def _table(page: JudgedPage, judgements: Sequence[Judgement]) -> Table:
     records = [
         Record(
             {
+                "machine": page.hardware,
                 "implementation": judgement.name,
                 "at_least": counted(judgement.threshold.bound) if judgement.threshold else None,
                 "found": figure(judgement.figure) if judgement.figure else None,
@@ -72,6 +79,7 @@ def _table(page: JudgedPage, judgements: Sequence[Judgement]) -> Table:
                 "reason": judgement.reason,
             }
         )
-        for judgement in judgements
+        for page in pages
+        for judgement in page.judgements or ()
     ]
-    return Table(page.hardware, f"{page.hardware}  {page.path}", columns, records)
+    return Table(first.hardware if len(pages) == 1 else "expectations", title, columns, records)

@@ -8,7 +8,7 @@ from aiperf_core.stats.goal_standings import JudgedGoal, Standings
 from aiperf_core.stats.threshold import MET, MISSED, NOT_MEASURED, UNCLEAR
 
 STATES = (MET, MISSED, UNCLEAR, NOT_MEASURED)
-NO_CAUSE = "cause not measured"
+NO_CAUSE = "not explained yet"
 
 
 def view(found: Standings) -> Result:
@@ -68,7 +68,7 @@ def _origin(judged: JudgedGoal) -> str | None:
     origin = judged.origin
     if origin is None:
         return None
-    parts = (f"expected, {origin.bundle}" if origin.file else origin.bundle, origin.machine, origin.date[:10])
+    parts = (f"stored results, {origin.bundle}" if origin.file else origin.bundle, origin.machine, origin.date[:10])
     return ", ".join(part for part in (*parts, origin.tier) if part)
 
 

@@ -7,8 +7,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from aiperf_core.names import words
-from aiperf_core.report import cell_text, layout, picture, svg
-from aiperf_core.report.result import Result
+from aiperf_core.report import cell_text, layout, picture, svg, views
+from aiperf_core.report.result import Result, Source
+from aiperf_core.results.bundle import Bundle
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem;
@@ -39,6 +40,14 @@ def page(result: Result) -> str:
         picture=picture.both,
         figures=picture.table,
     )
+
+
+def frame(bundle: Bundle) -> str:
+    """The rows of a bundle as a frame for notebooks, whose styles stay those of the notebook."""
+    source = Source(str(bundle.path), str(bundle.path), bundle.manifest.created, "")
+    results = [bundle.outline(name) for name in bundle.targets]
+    content = escape(page(views.rows(source, bundle.manifest, [*results, *bundle.manifest.skipped])))
+    return f'<iframe srcdoc="{content}" style="width:100%;height:36rem;border:0" sandbox></iframe>'
 
 
 def colours(media: str = "") -> str:

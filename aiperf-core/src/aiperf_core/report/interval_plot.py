@@ -15,9 +15,12 @@ from aiperf_core.report.layout import BELOW, EDGE, NAME_HIGH, STACKED, Link
 from aiperf_core.report.result import Drawing, Point
 from aiperf_core.report.svg import Path, Picture, Scale, Shape, Text, line, shortened, text_width
 
+ABOVE = 34.0  # the axis with its title above the lanes
 LANE, TALL = 22.0, 38.0  # height of a lane, beside and below its name
 MOST = 60  # lanes; of more, those farthest from the reference are drawn
 LONGEST = 240.0  # width of a name
+CAP = 7.0  # half the height of the ends of an interval
+LONG = 450.0  # height of the lanes, from which on the axis stands below them too
 FIGURES = 0.36  # of the width, for the texts of figures
 
 
@@ -44,15 +47,20 @@ def draw(drawing: Drawing, link: Link | None, wide: float) -> Picture:
     lanes = _farthest(every, reference)
     stacked = wide < STACKED
     shapes, top = layout.heading(drawing.title, (), wide)
-    top += NAME_HIGH * layout.border_rows(drawing)
+    above = top + ABOVE
+    top = above + NAME_HIGH * layout.border_rows(drawing)
     names = min(LONGEST, max([text_width(lane.name[:80]) * layout.BOLD for lane in lanes], default=0.0)) + EDGE + 10
     figures = min(max([text_width(lane.text) for lane in lanes if lane.is_drawn], default=0.0), FIGURES * wide)
     left, right = (EDGE + 4, wide - EDGE - 4) if stacked else (names, wide - EDGE - figures - 10)
     x = layout.scale(drawing.x, _values(drawing, reference), left, right)
     rows, bottom = _rows(lanes, top, TALL if stacked else LANE)
     shapes += layout.bands(drawing, x, top, bottom)
-    shapes += svg.axis_below(x, top, bottom, layout.ticks(drawing.x, x, 4 if stacked else 6))
-    shapes.append(Text(wide - EDGE, bottom + 29, shortened(layout.title_of(drawing.x), wide - 2 * EDGE), "note", "end"))
+    ticks, title = layout.ticks(drawing.x, x, 4 if stacked else 6), layout.title_of(drawing.x)
+    ends = [(above - 5, above - 20), *([(bottom + 14, bottom + 29)] if bottom - top > LONG else [])]
+    shapes += svg.grid(x, top, bottom, ticks)
+    for labels, below in ends:
+        shapes += svg.tick_labels(x, labels, ticks)
+        shapes.append(Text(wide - EDGE, below, shortened(title, wide - 2 * EDGE), "note", "end"))
     if reference is not None and x.low <= reference <= x.high:
         shapes.append(line(x(reference), top, x(reference), bottom, "one", "no difference"))
     shapes += layout.borders(drawing, x, top, bottom)
@@ -64,11 +72,12 @@ def draw(drawing: Drawing, link: Link | None, wide: float) -> Picture:
             shapes += _glyph(row, drawing, x, y + (27 if stacked else LANE / 2 + 3), link)
     if not lanes:
         shapes.append(Text((left + right) / 2, top + 16, layout.NOTHING, "label", "middle"))
+    bottom += BELOW if len(ends) > 1 else EDGE
     if len(lanes) < len(every):
         more = f"{len(every) - len(lanes):,} more lines are not drawn"
-        shapes.append(Text(EDGE, bottom + BELOW, more, "note"))
+        shapes.append(Text(EDGE, bottom, more, "note"))
         bottom += 14
-    return Picture(wide, bottom + BELOW, drawing.title, drawing.message, shapes, drawing.kind)
+    return Picture(wide, bottom, drawing.title, drawing.message, shapes, drawing.kind)
 
 
 def _lanes(drawing: Drawing) -> list[_Lane]:
@@ -169,6 +178,8 @@ def _glyph(lane: _Lane, drawing: Drawing, x: Scale, y: float, link: Link | None)
     if drawing.kind == "intervals":
         if point.middle:
             shapes.append(line(x(point.middle[0]), y, x(point.middle[1]), y, f"range {colour}"))
+        # The ends of an interval that is narrower than its mark stand above and below the mark.
+        shapes += [line(x(end), y - CAP, x(end), y + CAP, f"whisker {colour}") for end in ends or ()]
         return [*shapes, svg.mark(x(value), y, 4.0, form, kind, tip, href)]
     begin = x(point.y.value or 0.0) if drawing.kind == "waterfall" else x.left if drawing.x.log else x(0.0)
     left, right = sorted((begin, x(value)))

@@ -21,6 +21,7 @@ BELOW = 40.0  # an axis with its title
 BOLD = 1.15  # how much wider the letters of a title are than others
 NAMED, NAME_HIGH = 8, 13.0  # borders with a name above the plane, and its height; the tip of each has it too
 FARTHEST = 1e150  # from zero; values beyond stand at the end of their axis
+WIDEST = 3.0
 NOTHING = "no figures to draw"
 _TITLE = 15.0  # font size
 _FORMS = ("circle", "square", "triangle", "diamond")
@@ -136,6 +137,23 @@ def values(figures: Iterable[Figure]) -> list[float]:
     ]
 
 
+def near_values(figures: Iterable[Figure], *, log: bool) -> list[float]:
+    """The values of figures, and the ends of their intervals as far as these lie near the values.
+
+    An interval widens an axis by at most `WIDEST` times on a logarithmic one, and by the range of the values, or half
+    of the largest, on a linear one: a very wide interval must not flatten the points.
+    """
+    figures = list(figures)
+    centres = values(Figure(value=figure.value) for figure in figures)
+    centres = [value for value in centres if value > 0] if log else centres
+    if not centres:
+        return values(figures)
+    low, high = min(centres), max(centres)
+    room = max(high - low, abs(high) / 2)
+    least, most = (low / WIDEST, high * WIDEST) if log else (low - room, high + room)
+    return [min(max(value, least), most) for value in values(figures)]
+
+
 # --- axes
 
 
@@ -198,9 +216,9 @@ def _sizes(axis: Axis, scale: Scale, most: int) -> list[tuple[float, str]]:
         first, last = math.ceil(math.log2(scale.low) - 1e-9), math.floor(math.log2(scale.high) + 1e-9)
         every = max(1, -(-(last - first + 1) // most))
         return [(2.0**power, _label(2.0**power, axis)) for power in range(first, last + 1, every)]
-    unit = 1024.0 ** max(0, math.floor(math.log(scale.high, 1024)))
-    places = Scale(scale.low / unit, scale.high / unit, 0.0, 1.0).ticks(most)
-    return [(value * unit, _label(value * unit, axis)) for value in places]
+    power = max(0, math.floor(math.log(scale.high, 1024)))
+    places = Scale(scale.low / 1024.0**power, scale.high / 1024.0**power, 0.0, 1.0).ticks(most)
+    return [(value * 1024.0**power, f"{value:,.6g} {units.SIZE_UNITS[power]}" if value else "0 B") for value in places]
 
 
 def _label(value: float, axis: Axis, digits: int = 2) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from aiperf_core import units
 from aiperf_core.names import words
 from aiperf_core.results.models import Finding, Row, TargetResult
+from aiperf_core.stats.conditions import LOAD
 
-LOAD = "environment.background_load"
 NOT_AUDITED = "timing.not_audited"
 # Findings about the machine, which are alike for all rows.
 MACHINE = frozenset(
@@ -18,16 +18,23 @@ MACHINE = frozenset(
         "environment.shared_gpu",
     }
 )
+# Those that hold for every run of the machine: `aiperf doctor` shows them.
+LASTING = frozenset({"environment.virtualization_overhead", "environment.memory_overcommit"})
 MOST_NAMES = 6  # of rows in a note; more are counted
 
 
 def is_machine_wide(finding: Finding) -> bool:
     """Whether a finding is about the machine, not about a row. CUPTI may be missing for all rows."""
-    return finding.issue in MACHINE or (finding.issue == NOT_AUDITED and not finding.evidence)
+    if finding.issue == NOT_AUDITED:
+        return not finding.evidence
+    return finding.issue in MACHINE and "witness" not in finding.evidence  # which differs from row to row
 
 
-def machine_notes(results: Sequence[TargetResult]) -> Iterator[tuple[str, str]]:
-    """The notes that hold for the machine: a label and a sentence each."""
+def machine_notes(results: Sequence[TargetResult], *, lasting: bool = True) -> Iterator[tuple[str, str]]:
+    """The notes that hold for the machine: a label and a sentence each.
+
+    lasting: also what is so in every run of the machine, and why there is no energy.
+    """
     rows = [(result, row) for result in results for row in result.rows if row.is_believed]
     measured = [(result, row) for result, row in rows if row.time_s]
     concerned: dict[tuple[str, str], list[tuple[TargetResult, Row]]] = {}
@@ -36,15 +43,17 @@ def machine_notes(results: Sequence[TargetResult]) -> Iterator[tuple[str, str]]:
         for finding in filter(is_machine_wide, row.findings):
             if finding.issue == LOAD:
                 loaded.append((result, row, finding))
-            else:
+            elif lasting or finding.issue not in LASTING:
                 message = words(finding.message).removeprefix(f"{words(row.name)} ")
                 concerned.setdefault((finding.issue, message), []).append((result, row))
     for (issue, message), some in concerned.items():
         yield "warning", f"{issue}{_about(some, len(measured), len(results))}: {message}"
     if loaded:
         about = _about([(result, row) for result, row, _ in loaded], len(measured), len(results))
-        yield "warning", f"{LOAD}{about}: {_load([finding for *_, finding in loaded])}"
-    for reason in dict.fromkeys(words(row.no_energy) for result in results for row in result.rows if row.no_energy):
+        load = _load([finding for *_, finding in loaded])
+        yield "warning", f"{LOAD}{about}: {load}" if lasting else f"noisy machine: {load}"
+    reasons = (words(row.no_energy) for result in results for row in result.rows if row.no_energy)
+    for reason in dict.fromkeys(reasons) if lasting else ():
         yield "energy", f"not measurable: {reason}"
 
 

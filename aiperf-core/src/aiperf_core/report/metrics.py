@@ -17,6 +17,7 @@ from aiperf_core.report.result import Certainty, Figure, counted, figure
 from aiperf_core.results.models import Row, TargetResult, Verdict
 from aiperf_core.stats.speed_of_light import cost_of, own_cost
 from aiperf_core.stats.spread import Spread, spread_of
+from aiperf_core.stats.witness import Witnessed
 
 Better = Literal["down", "up"]
 # The least share of a median that the end of an interval is taken to have, so that a rate's end is a number.
@@ -196,6 +197,17 @@ def _of_spread(choose: Callable[[Spread], float], unit: str, result: TargetResul
     return counted(choose(spread) if spread else None, unit, "no samples were taken")
 
 
+def _floor(result: TargetResult, row: Row) -> Figure:
+    missing = row.no_floor and f"it does not run at the floor's sizes: {row.no_floor}"
+    return _estimate("floor_s", "s", missing or "the workload declares no sizes of a host floor", result, row)
+
+
+def _witness(result: TargetResult, row: Row) -> Figure:
+    spread = Witnessed.of(row.samples, result.witness_quiet_s).spread
+    seen = spread and Estimate(spread.median, spread.low, spread.high)
+    return figure(seen, "1", reason="no witness ran before its samples")
+
+
 def _metric_of_estimate(
     key: str, title: str, unit: str, better: Better, missing: str, about: str, *aliases: str
 ) -> Metric:
@@ -251,6 +263,11 @@ _METRICS = (
         key="host_share", title="host share", unit="%", better="down", has_interval=True, is_derived=True,
         about="Share of the caller's time in which the device does not work for the call.", measure=_host_share,
     ),
+    Metric(
+        key="floor_s", title="host floor", unit="s", better="down", has_interval=True,
+        about="Median time of the same program on the smallest tensors: the host's part of a call.", measure=_floor,
+        aliases=("floor",),
+    ),
     _metric_of_estimate(
         "isolated_s", "time alone", "s", "down", "no samples were taken alone",
         "Median time of calls without other implementations in between.",
@@ -297,6 +314,12 @@ _METRICS = (
         "stddev_s", "std dev", "s", lambda spread: spread.deviation, "Standard deviation of the samples.", "stddev"
     ),
     _metric_of_samples("samples", "samples", "count", lambda spread: spread.count, "Number of samples."),
+    Metric(
+        key="witness", title="witness", unit="1", better="down", of_samples=True, has_interval=True,
+        about="Median time of a fixed loop on the host before the samples, divided by its quiet time; its interval is "
+        "the least and the largest.",
+        measure=_witness,
+    ),
 )  # fmt: skip
 METRICS = {metric.key: metric for metric in _METRICS}
 BY_NAME = {name: metric for metric in _METRICS for name in (metric.name, metric.key, *metric.aliases)}

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from aiperf_core import atomic
 from aiperf_core.errors import AiperfError, UsageError
-from aiperf_core.report import interval_plot, layout, svg, timeline, xy_plot
+from aiperf_core.report import cells, interval_plot, layout, svg, timeline, xy_plot
 from aiperf_core.report.layout import WIDE, Link
 from aiperf_core.report.result import Cell, Column, Drawing, Figure, Record, Table
 from aiperf_core.report.svg import Picture
@@ -26,6 +26,7 @@ _DRAWERS: dict[str, Callable[[Drawing, Link | None, float], Picture]] = {
     "strip": xy_plot.draw,
     "flame": timeline.draw,
     "timeline": timeline.draw,
+    "cells": cells.draw,
 }
 
 

@@ -6,7 +6,7 @@ from aiperf_core.units import plural
 
 
 def view(bundle: str, found: Recheck, *, seal_only: bool, signer: str | None = None) -> Result:
-    """What was checked, the seal and the signer, and each difference."""
+    """Summary of the recheck, the seal and the signer, and each difference."""
     checked = plural("target", found.targets)
     if not seal_only:
         checked += f", {plural('row', found.rows)}, {plural('sample', found.samples)}"

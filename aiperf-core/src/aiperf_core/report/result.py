@@ -17,7 +17,7 @@ SCHEMA_VERSION = 1
 # Of an estimated figure: a statement about values that were not measured.
 Certainty = Literal["measured", "counted", "derived", "estimated"]
 Form = Literal["text", "figure", "verdict"]
-PictureKind = Literal["intervals", "lines", "scatter", "strip", "waterfall", "bars", "flame", "timeline"]
+PictureKind = Literal["intervals", "lines", "scatter", "strip", "waterfall", "bars", "flame", "timeline", "cells"]
 # Why a figure beyond the range of numbers has no value.
 BEYOND = "beyond the range of numbers"
 Status = Literal["ok", "nothing", "distrusted", "regression", "inconclusive"]
@@ -133,6 +133,8 @@ class Point:
     colour: the class of its colour, of an implementation the same in all pictures of its target; empty for that of the
         series.
     middle: of `intervals` the range of the middle half of the samples, drawn as a thick line; null for none.
+    short: of points in a plane the text beside the point in place of its label, such as a number; a legend below the
+        plane gives the label.
     """
 
     label: str
@@ -142,6 +144,7 @@ class Point:
     origin: Origin | None = None
     colour: str = ""
     middle: tuple[float, float] | None = None
+    short: str = ""
 
 
 @frozen(kw_only=True)
@@ -155,12 +158,13 @@ class Series:
 
 @frozen(kw_only=True)
 class Span:
-    """A piece of a flame graph or a timeline.
+    """A piece of a flame graph, a timeline or a grid of cells.
 
-    lane: of a timeline its lane; of a flame graph the depth, as a text.
+    lane: of a timeline its lane; of a flame graph the depth, as a text; of cells the name of their row.
     start, length: in the unit of the horizontal axis.
     kind: decides the colour, such as `compute`, `communication`, `copy`, `idle`.
-    short: its name within its box; empty for the label.
+    short: its name within its box; empty for the label, and of cells for none.
+    group: of cells the grid that they belong to; its name stands above its rows.
     """
 
     label: str
@@ -169,6 +173,7 @@ class Span:
     length: float
     kind: str = ""
     short: str = ""
+    group: str = ""
 
 
 @frozen(kw_only=True)
@@ -192,7 +197,8 @@ class Drawing:
     """A picture as data.
 
     kind: `intervals` (a line per record, with whiskers), `lines` and `scatter` (points in a plane), `strip` (such a
-        plane of little height, below others), `waterfall` (steps of a ladder), `bars`, `flame` and `timeline` (spans).
+        plane of little height, below others), `waterfall` (steps of a ladder), `bars`, `flame` and `timeline` (spans),
+        `cells` (spans in the rows of grids, between the ends of the horizontal axis).
     message: a sentence that says what the picture shows; it is its alternative text.
     borders: places on the horizontal axis with a name, such as a change of driver.
     bands: ranges of the horizontal axis.
@@ -212,7 +218,7 @@ class Drawing:
 
 @frozen
 class LeftOut:
-    """What did not enter the figures: a row, a target, or a bundle that cannot be read.
+    """Row, target or unreadable bundle that did not enter the figures.
 
     what: its name. verdict: of a row; empty for others.
     """
@@ -240,7 +246,7 @@ class Source:
 
 @frozen(kw_only=True)
 class Result:
-    """What an analysis found.
+    """Result of an analysis.
 
     analysis: its name.
     title: a headline.

@@ -87,6 +87,18 @@ def speedups(points: Sequence[Point], *, title: str, floor: float = 0.0) -> Draw
     )
 
 
+def glance(points: Sequence[Point]) -> Drawing:
+    """The speedup of a variant of each target, whose name the label of its point begins with, grouped by chapter."""
+    chapters: dict[str, list[Point]] = {}
+    for point in points:
+        chapter, _, name = point.label.partition(".")
+        chapters.setdefault(chapter, []).append(evolve(point, label=name or chapter))
+    if len(chapters) == 1:  # it has no heading with the chapter's name
+        chapters = {name: list(points) for name in chapters}
+    drawn = evolve(speedups(points, title=""), name="glance")
+    return evolve(drawn, series=[Series(name=name, points=some) for name, some in chapters.items()])
+
+
 def _message(points: Sequence[Point]) -> str:
     """How many points have each verdict, and which has the largest difference."""
     drawn = [point for point in points if point.x.value]
@@ -264,10 +276,10 @@ def _courses(target: Subject) -> Chart:
             )
         )
     about = ["Medians of blocks, as deviations from the median of the row; each strip has a range of its own."]
-    about += ["Red dots: clocks held down."] if held else []
+    about += ["Red dots: throttled."] if held else []
     about += ["Circles at an edge: outside of the range."] if outside else []
     about += ["Vertical lines: a new process round."] if starts else []
-    message = f"clocks were held down in {held} of these medians" if held else "clocks were never seen held down"
+    message = f"throttled in {held} of these medians" if held else "never seen throttled"
     largest = [max(abs(point.deviation) for point in points) for points in blocks]
     each = (f"{row.row.name} {units.percent(most)}" for row, most in zip(target.rows, largest, strict=True))
     message += f"; largest deviation of a block: {', '.join(each)}"

@@ -52,7 +52,7 @@ def of_rows(result: TargetResult) -> list[RowSamples]:
 
 def _of_row(result: TargetResult, row: Row) -> RowSamples | None:
     samples = row.samples
-    column = np.asarray(samples.device_s if result.clock == "device" else samples.wall_s, dtype=np.float64)
+    column = np.asarray(samples.by(result.clock), dtype=np.float64)
     columns = (samples.calls, samples.round, samples.block, samples.throttled)
     if any(len(one) != len(column) for one in columns) or not len(column):
         return None

@@ -83,6 +83,7 @@ _CLASSES: Mapping[str, Mapping[str, str]] = {
     "second": {"stroke": "quiet", "stroke-width": "1", "stroke-dasharray": "4 3"},
     "whisker": {"stroke-width": "1.2", "stroke-linecap": "round"},
     "median": {"stroke-width": "1.6"},
+    "cut": {"stroke": "none", "fill": "own"},
     "range": {"stroke-width": "4", "stroke-linecap": "round", "opacity": ".5"},
     "ridge": {"fill": "own", "fill-opacity": ".3"},
     "area": {"fill": "accent", "stroke": "none", "fill-opacity": "0"},
@@ -192,19 +193,28 @@ def log_scale(low: float, high: float, left: float, right: float) -> Scale:
 # --- parts of a picture
 
 
-def axis_below(scale: Scale, top: float, bottom: float, ticks: Sequence[tuple[float, str]]) -> list[Shape]:
-    """A horizontal axis: grid lines, and a label below each where that covers no other."""
+def grid(scale: Scale, top: float, bottom: float, ticks: Sequence[tuple[float, str]]) -> list[Shape]:
+    """The grid lines of a horizontal axis."""
+    return [line(scale(value), top, scale(value), bottom, "grid") for value, _ in ticks]
+
+
+def tick_labels(scale: Scale, y: float, ticks: Sequence[tuple[float, str]]) -> list[Shape]:
+    """The labels of a horizontal axis at this height, where a label covers no other."""
     shapes: list[Shape] = []
     free = -math.inf
     for value, label in ticks:
         x, width = scale(value), text_width(label)
         anchor = "start" if x - width / 2 < scale.left - 8 else "end" if x + width / 2 > scale.right + 8 else "middle"
         left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
-        shapes.append(line(x, top, x, bottom, "grid"))
         if left >= free:
-            shapes.append(Text(x, bottom + 14, label, "tick", anchor))
+            shapes.append(Text(x, y, label, "tick", anchor))
             free = left + width + 6
     return shapes
+
+
+def axis_below(scale: Scale, top: float, bottom: float, ticks: Sequence[tuple[float, str]]) -> list[Shape]:
+    """A horizontal axis: grid lines, and labels below them."""
+    return [*grid(scale, top, bottom, ticks), *tick_labels(scale, bottom + 14, ticks)]
 
 
 def axis_left(scale: Scale, left: float, right: float, ticks: Sequence[tuple[float, str]]) -> list[Shape]:

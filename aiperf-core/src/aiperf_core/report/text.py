@@ -8,6 +8,7 @@ import csv
 import html
 import importlib
 import io
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args
@@ -21,6 +22,7 @@ from aiperf_core.measurements import Estimate, Samples
 from aiperf_core.names import words
 from aiperf_core.report.metrics import BOUND_NAMES, METRICS, STORED, Metric
 from aiperf_core.results import jsontext
+from aiperf_core.results.hardware import hardware_key
 from aiperf_core.results.models import Manifest, Problem, Row, TargetResult
 
 FORMATS = ("csv", "markdown", "html", "json", "parquet")
@@ -38,11 +40,14 @@ td.number { text-align: right; white-space: nowrap; }
 
 
 # Columns of an implementation before and after its metrics, with the kind of each.
-_BEFORE = dict.fromkeys(
-    ("target", "device", "sizes", "implementation", "role", "kind", "verdict", "reason", "clock", "cache"), "str"
-)
+_BEFORE = {
+    **dict.fromkeys(("run", "commit", "machine", "created", "target", "device"), "str"),
+    "sizes": "object",
+    **dict.fromkeys(("implementation", "role", "kind", "verdict", "reason", "clock", "cache"), "str"),
+}
 _AFTER = {
     "speed_of_light_bound": "str",
+    **dict.fromkeys(("input_bytes", "output_bytes"), "int"),
     **dict.fromkeys(("tokens", *FURTHER), "float"),
     "world_size": "int",
     **dict.fromkeys(("mechanisms", "findings", "why"), "str"),
@@ -74,7 +79,8 @@ KINDS = {
     **_AFTER,
 }
 COLUMNS = tuple(KINDS)
-# An implementation as a row of a table, by `COLUMNS`. A figure that was not measured, or is not believed, is None.
+# An implementation as a row of a table, by `COLUMNS`. A figure that was not measured, or is not believed, is None. The
+# sizes are an object, which CSV and Parquet hold as JSON.
 Exported = dict[str, Any]
 
 
@@ -85,9 +91,9 @@ SAMPLE_KINDS = dict.fromkeys(("target", "implementation", "verdict"), "str") | {
 SAMPLE_FORMATS = ("csv", "json", "parquet")
 
 
-def table(results: Iterable[TargetResult]) -> list[Exported]:
-    """The rows of all results, in their order."""
-    return [_row(result, row) for result in results for row in result.rows]
+def table(run: str, manifest: Manifest, results: Iterable[TargetResult]) -> list[Exported]:
+    """The rows of all results of a run, in their order."""
+    return [_row(run, manifest, result, row) for result in results for row in result.rows]
 
 
 def sample_table(results: Iterable[TargetResult]) -> Iterator[Exported]:
@@ -99,12 +105,16 @@ def sample_table(results: Iterable[TargetResult]) -> Iterator[Exported]:
                 yield dict(zip(SAMPLE_KINDS, (result.target, row.name, row.verdict.value, *values), strict=True))
 
 
-def _row(result: TargetResult, row: Row) -> Exported:
+def _row(run: str, manifest: Manifest, result: TargetResult, row: Row) -> Exported:
     problem, light = result.problem, row.speed_of_light
     exported: Exported = {
+        "run": run,
+        "commit": manifest.git,
+        "machine": hardware_key(manifest.machine, result.device, problem.params),
+        "created": manifest.created,
         "target": result.target,
         "device": result.device,
-        "sizes": problem_size(problem),
+        "sizes": sizes(problem),
         "implementation": row.name,
         "role": row.role,
         "kind": row.kind,
@@ -121,7 +131,7 @@ def _row(result: TargetResult, row: Row) -> Exported:
         exported |= zip((metric.key, *_ends(metric)), values, strict=False)
     return exported | {
         "speed_of_light_bound": light.bound if light and exported["speed_of_light_fraction"] is not None else None,
-        **{name: getattr(problem, name) for name in ("tokens", *FURTHER)},
+        **{name: getattr(problem, name) for name in ("input_bytes", "output_bytes", "tokens", *FURTHER)},
         "world_size": problem.world_size,
         "mechanisms": " ".join(row.mechanisms),
         "findings": " ".join(finding.issue for finding in row.findings),
@@ -165,6 +175,8 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str):
         plain = words(value)
         return f"'{plain}" if plain.startswith(FORMULA) else plain
+    if isinstance(value, dict):
+        return _text(value)
     return {None: "", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else value
 
 
@@ -205,7 +217,7 @@ def _shown(row: Exported) -> tuple[tuple[str, str], ...]:
     light, peak = row["speed_of_light_fraction"], row["peak_bytes"]
     bound = row["speed_of_light_bound"] or ""
     return (
-        (row["target"], row["sizes"]),
+        (row["target"], _size_text(row["sizes"], row["input_bytes"], row["output_bytes"])),
         (row["implementation"], f"{row['kind']} {row['role']}" if row["kind"] else row["role"]),
         estimate("time_s", units.time_estimate),
         estimate("speedup", units.ratio_estimate),
@@ -289,7 +301,10 @@ def parquet(columns: Mapping[str, list[Any]], kinds: Mapping[str, str]) -> bytes
 
 
 def arrow_table(columns: Mapping[str, list[Any]], kinds: Mapping[str, str]) -> Any:
-    """An Arrow table of columns, each `float`, `int`, `bool` or `str`. Raises UsageError where PyArrow is missing."""
+    """An Arrow table of columns, each `float`, `int`, `bool`, `str`, or `object`, which becomes JSON.
+
+    Raises UsageError where PyArrow is missing.
+    """
     try:
         arrow = importlib.import_module("pyarrow")
     except ImportError:
@@ -297,19 +312,31 @@ def arrow_table(columns: Mapping[str, list[Any]], kinds: Mapping[str, str]) -> A
             "Arrow tables and --format parquet need PyArrow, which is not installed. "
             "Install it: pip install 'aiperf-core[arrow]'"
         ) from None
-    types = {"float": arrow.float64(), "int": arrow.int64(), "bool": arrow.bool_(), "str": arrow.string()}
+    types = {"float": arrow.float64(), "int": arrow.int64(), "bool": arrow.bool_()}
+    types |= dict.fromkeys(("str", "object"), arrow.string())
     shown = {
-        name: [_text(value) for value in column] if kinds[name] == "str" else column for name, column in columns.items()
+        name: [_text(value) for value in column] if kinds[name] in ("str", "object") else column
+        for name, column in columns.items()
     }
     return arrow.table(shown, schema=arrow.schema([(name, types[kinds[name]]) for name in columns]))
 
 
 def _text(value: Any) -> Any:
+    if isinstance(value, dict):
+        value = json.dumps(value, ensure_ascii=False)
     return words(value) if isinstance(value, str) else value
+
+
+def sizes(problem: Problem) -> dict[str, float]:
+    """The sizes of a problem by name, whole numbers as such."""
+    return {name: int(size) if size == int(size) else size for name, size in problem.params.items()}
 
 
 def problem_size(problem: Problem) -> str:
     """The sizes of a workload and of its data: `n=33,554,432 (128 MiB in, 128 MiB out)`."""
-    sizes = words(units.parameters(problem.params))
-    data = f"({units.size(problem.input_bytes)} in, {units.size(problem.output_bytes)} out)"
-    return f"{sizes} {data}".strip()
+    return _size_text(problem.params, problem.input_bytes, problem.output_bytes)
+
+
+def _size_text(sizes: Mapping[str, float], input_bytes: int, output_bytes: int) -> str:
+    data = f"({units.size(input_bytes)} in, {units.size(output_bytes)} out)"
+    return f"{words(units.parameters(sizes))} {data}".strip()

@@ -1,6 +1,8 @@
 """Views: results that commands and pages show, made by pure functions of bundles and lists of runs."""
 
+import json
 from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 
 from aiperf_core import units
 from aiperf_core.report import drawings
@@ -17,7 +19,9 @@ from aiperf_core.report.result import (
     Source,
     Table,
 )
+from aiperf_core.report.text import sizes
 from aiperf_core.report.verdict_counts import causes
+from aiperf_core.results.hardware import hardware_key
 from aiperf_core.results.listing import Run, Unreadable
 from aiperf_core.results.models import Manifest, Row, SkippedTarget, TargetResult
 
@@ -26,6 +30,7 @@ def rows(run: Source, manifest: Manifest, results: Sequence[TargetResult | Skipp
     """The implementations of a run with every metric that one of them has, and the gains as a picture."""
     measured = [result for result in results if isinstance(result, TargetResult)]
     skipped = [result for result in results if isinstance(result, SkippedTarget)]
+    of_run = {"run": PurePath(run.path).name, "commit": manifest.git, "created": manifest.created}
     records = []
     for result in measured:
         for row in result.rows:
@@ -36,6 +41,9 @@ def rows(run: Source, manifest: Manifest, results: Sequence[TargetResult | Skipp
                 "verdict": row.verdict.value,
                 **{metric.key: metric.of(result, row) for metric in STORED.values()},
                 "bound": bound_name(result, row) or None,
+                "sizes": json.dumps(sizes(result.problem)),
+                "machine": hardware_key(manifest.machine, result.device, result.problem.params),
+                **of_run,
             }
             records.append(Record(cells, [Origin(run.id, result.target, row.name)]))
     shown = [metric for metric in STORED.values() if any(_has_value(record.cells[metric.key]) for record in records)]
@@ -46,6 +54,11 @@ def rows(run: Source, manifest: Manifest, results: Sequence[TargetResult | Skipp
         Column("verdict", "verdict", "verdict"),
         *(Column(metric.key, metric.title, "figure") for metric in shown),
         *([Column("bound", "bound")] if any(record.cells["bound"] for record in records) else []),
+        Column("sizes", "sizes"),
+        Column("run", "run"),
+        Column("commit", "commit"),
+        Column("machine", "machine"),
+        Column("created", "started"),
     ]
     left_out = [LeftOut(target.target, target.verdict.value, target.reason) for target in skipped] + [
         LeftOut(f"{result.target}:{row.name}", row.verdict.value, row.reason or "", Origin(run.id, result.target))

@@ -16,6 +16,8 @@ from aiperf_core.report.svg import Path, Picture, Scale, Shape, Text, line, shor
 from aiperf_core.report.thinning import kept
 
 HIGH, LOW = 320.0, 240.0  # of the plane, in a wide and in a narrow picture
+CROWDED = 1.4  # times as high, where marks have short names
+ARROW = 6.0  # length of the arrow head of an interval that is cut
 STRIP = 42.0  # of the plane of a strip
 LEFT = 56.0
 # Points of a series in a wide and in a narrow picture; those of a figure over time, which has a page with all points.
@@ -24,6 +26,7 @@ APART, SPREAD = 3.0, 18.0  # pixels between neighbours of several series at a na
 LABEL = 13.0  # height of a label
 LONGEST = 260.0  # width of a label
 BRIEF = 0.6  # of its width, where the whole has no place
+KEY, MOST_ROWS = 220.0, 40  # width of a column of the legend of short names, and its most rows
 BRIEFEST = 64.0  # shorter ones say nothing
 MARK = 5.0  # half the size of a mark
 # Where a label may stand: pixels below the middle of its mark, and at its right or left. The first free one is taken.
@@ -86,10 +89,12 @@ def draw(drawing: Drawing, link: Link | None, wide: float) -> Picture:
     else:
         shapes, top = layout.heading(drawing.title, _legend(drawing, courses), wide)
         top, high = top + 14 + NAME_HIGH * layout.border_rows(drawing), LOW if narrow else HIGH
+        if any(point.short for course in courses for point in course.points):
+            high *= CROWDED
     bottom = top + high
     most = (3 if is_strip else 4 if narrow else 7, 3 if is_strip else 5 if narrow else 6)
     points = [point for course in courses for point in course.points]
-    upright = layout.values(point.y for point in points)
+    upright = layout.near_values((point.y for point in points), log=drawing.y.log)
     y = layout.scale(drawing.y, upright, bottom, top)
     labels = layout.ticks(drawing.y, y, most[1])
     if len(labels) < 2:
@@ -99,7 +104,7 @@ def draw(drawing: Drawing, link: Link | None, wide: float) -> Picture:
         wide / 2,
     )
     across = [
-        *layout.values(point.x for point in points),
+        *layout.near_values((point.x for point in points), log=drawing.x.log),
         *drawing.borders.values(),
         *(end for band in drawing.bands for end in (band.begin, band.end)),
     ]
@@ -115,10 +120,12 @@ def draw(drawing: Drawing, link: Link | None, wide: float) -> Picture:
     shapes += lines
     for course in courses:
         shapes += _marks(course, plane, drawing, link)
-    if not is_strip:
-        shapes += _labels(courses, lines, plane)
     below = BELOW if drawing.x.title else 6.0
-    return Picture(wide, bottom + below, drawing.title, drawing.message, shapes, drawing.kind)
+    if is_strip:
+        return Picture(wide, bottom + below, drawing.title, drawing.message, shapes, drawing.kind)
+    labels_of, written = _labels(courses, lines, plane)
+    key, end = _key([point for point in points if point.short], written, bottom + below, wide)
+    return Picture(wide, end, drawing.title, drawing.message, [*shapes, *labels_of, *key], drawing.kind)
 
 
 def _frame(drawing: Drawing, plane: _Plane, labels: Sequence[tuple[float, str]], most: int) -> list[Shape]:
@@ -185,11 +192,14 @@ def _legend(drawing: Drawing, courses: Sequence[_Course]) -> list[tuple[str, str
     entries = []
     for course in courses:
         marks = {point.mark for point in course.series.points}
-        form, kind = MARKS.get(marks.pop() if len(marks) == 1 else "", (course.form, "mark"))
+        word = next(iter(marks)) if len(marks) == 1 else ""
+        form, kind = MARKS.get(word, (course.form, "mark"))
+        colour = "" if word in MARKS and word not in (*ROLES, FIT, FRONT) else course.colour
         if (drawing.kind == "scatter" and words_of & {"variant", "baseline"} and kind != "mark") or len(marks) > 1:
             form, kind = "square", "mark"
         if course.series.name:
-            entries.append((form, f"{kind} {course.colour}", course.series.name))
+            entries.append((form, f"{kind} {colour}".rstrip(), course.series.name))
+    words_of -= {course.series.name for course in courses}
     if any(len({point.mark for point in course.series.points}) > 1 for course in courses):
         entries += [
             (
@@ -237,20 +247,36 @@ def _marks(course: _Course, plane: _Plane, drawing: Drawing, link: Link | None) 
         colour = point.colour or course.colour
         if ends := layout.ends(point.y):
             shapes.append(line(x, plane.y(ends[0]), x, plane.y(ends[1]), f"whisker {colour}"))
+            shapes += [_cut((x, end), (0.0, way), colour) for end, way in _beyond(plane.y, ends)]
         if ends := layout.ends(point.x):
             shapes.append(line(plane.x(ends[0]), y, plane.x(ends[1]), y, f"whisker {colour}"))
+            shapes += [_cut((end, y), (way, 0.0), colour) for end, way in _beyond(plane.x, ends)]
         size = 2.0 if drawing.kind == "strip" else 3.5
         shapes.append(svg.mark(x, y, size, form, kind, layout.tip(point, drawing), layout.href(point, link)))
     return shapes
 
 
+def _beyond(scale: Scale, ends: tuple[float, float]) -> list[tuple[float, float]]:
+    """The ends of an axis that an interval exceeds, with the direction in which it does, in pixels."""
+    way = 1.0 if scale.right > scale.left else -1.0
+    below = [(scale.left, -way)] if ends[0] < scale.low else []
+    return below + ([(scale.right, way)] if ends[1] > scale.high else [])
+
+
+def _cut(tip: tuple[float, float], way: tuple[float, float], colour: str) -> Path:
+    """An arrow head where an interval goes on beyond the plane."""
+    (x, y), (right, down) = tip, way
+    corners = [(x - ARROW * (right + side * down), y - ARROW * (down + side * right)) for side in (0.7, -0.7)]
+    return Path([tip, *corners], f"cut {colour}", closed=True, title="the interval goes on beyond the plane")
+
+
 # --- names beside points
 
 
-def _labels(courses: Sequence[_Course], lines: Sequence[Path], plane: _Plane) -> list[Shape]:
-    """Names where they cover neither marks, lines nor each other, those of the best first.
+def _labels(courses: Sequence[_Course], lines: Sequence[Path], plane: _Plane) -> tuple[list[Shape], set[str]]:
+    """Names where they cover neither marks, lines nor each other, those of limits and of the best first.
 
-    A name without such a place is left out: the tip has it.
+    A name without such a place is left out: the tip has it. Also the short names that have a place.
     """
     points = [(point, *plane.at(point, course.aside)) for course in courses for point in course.points]
     taken = [box for point, x, y in points for box in _covered(point, x, y, plane)]
@@ -259,42 +285,89 @@ def _labels(courses: Sequence[_Course], lines: Sequence[Path], plane: _Plane) ->
     limits = [path for path in lines if any(fits[id(c.series)] and path.title == c.series.name for c in courses)]
     taken += [box for path in limits for box in _pieces(path)]
     shapes: list[Shape] = []
-    for point, x, y in sorted(points, key=lambda place: place[0].mark != "best"):
+    leaders: list[Shape] = []
+    names: list[Box] = []
+    written: set[str] = set()
+    for point, x, y in sorted(points, key=lambda place: (bool(place[0].short), place[0].mark not in (FIT, "best"))):
         kind, wide = ("label strong", layout.BOLD) if point.mark == "best" else ("note", 1.0)
         # Of a mark the end of its name stays, where its figure is.
         label, brief = (
             shortened(point.label, width, keeps_end=point.mark != FIT)
             for width in (LONGEST, max(BRIEF * text_width(point.label[:80]), BRIEFEST))
         )
-        for text in dict.fromkeys((label, brief)) if label else ():
+        for text in (point.short,) if point.short else dict.fromkeys((label, brief)) if label else ():
             width = text_width(text) * wide
-            place = _place(width, _reach(point, x, plane), y, taken, plane)
+            nearest = PLACES if not point.short else [place for place in PLACES if abs(place[0]) <= LABEL]
+            place = _place(width, (x, y), _reach(point, x, plane), nearest, taken, names, plane)
             if place:
                 left, middle = place
-                taken.append((left, middle - LABEL / 2, left + width, middle + LABEL / 2))
+                names.append((left, middle - LABEL / 2, left + width, middle + LABEL / 2))
+                taken.append(names[-1])
                 if abs(middle - y) > LABEL:
-                    shapes.append(line(x, y, left - 2 if left > x else left + width + 2, middle, "leader"))
+                    leader = _leader((x, y), left, width, middle)
+                    leaders.append(leader)
+                    taken += _pieces(leader)
                 shapes.append(Text(left, middle + 4, text, kind, title=point.label if text != point.label else ""))
+                written.add(point.short)
                 break
-    return shapes
+    return [*leaders, *shapes], written
+
+
+def _key(points: Sequence[Point], written: set[str], top: float, wide: float) -> tuple[list[Shape], float]:
+    """The labels of short names below the plane in columns, and the bottom of the last row."""
+    texts = [f"{point.short} {point.label}" for point in points if point.short in written]
+    rows = max(1, int((wide - 2 * EDGE) // KEY))
+    texts, more = texts[: MOST_ROWS * rows], len(points) - len(texts[: MOST_ROWS * rows])
+    if more:
+        texts.append(f"{more:,} more have their names in their tips")
+    column = (wide - 2 * EDGE) / rows
+    shapes: list[Shape] = [
+        Text(
+            EDGE + at % rows * column,
+            top + 12 + LABEL * (at // rows),
+            shortened(text, column - 8, keeps_end=True),
+            "note",
+        )
+        for at, text in enumerate(texts)
+    ]
+    return shapes, top + (LABEL * -(-len(texts) // rows) + 8 if texts else 0.0)
 
 
 def _place(
-    width: float, reach: tuple[float, float], y: float, taken: Sequence[Box], plane: _Plane
+    width: float,
+    mark: tuple[float, float],
+    reach: tuple[float, float],
+    places: Sequence[tuple[float, int]],
+    taken: Sequence[Box],
+    names: Sequence[Box],
+    plane: _Plane,
 ) -> tuple[float, float] | None:
-    """The left end and the middle line of the first free place for a label; None where there is none."""
-    for shift, side in PLACES:
-        left = reach[1] + 5 if side > 0 else reach[0] - 5 - width
-        if _is_free((left, y + shift - LABEL / 2, left + width, y + shift + LABEL / 2), taken, plane):
-            return left, y + shift
+    """The left end and the middle line of the first free place for a label whose leader crosses no name, or None."""
+    for shift, side in places:
+        left, middle = reach[1] + 5 if side > 0 else reach[0] - 5 - width, mark[1] + shift
+        if not _is_free((left, middle - LABEL / 2, left + width, middle + LABEL / 2), taken, plane):
+            continue
+        if abs(shift) <= LABEL or not any(
+            _is_covering(piece, name) for piece in _pieces(_leader(mark, left, width, middle)) for name in names
+        ):
+            return left, middle
     return None
+
+
+def _leader(mark: tuple[float, float], left: float, width: float, middle: float) -> Path:
+    """The line from a mark to its label."""
+    return line(*mark, left - 2 if left > mark[0] else left + width + 2, middle, "leader")
+
+
+def _is_covering(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _is_free(box: Box, taken: Sequence[Box], plane: _Plane) -> bool:
     left, top, right, bottom = box
     if left < plane.left or right > plane.right + EDGE or top < plane.top or bottom > plane.bottom:
         return False
-    return all(right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top for other in taken)
+    return not any(_is_covering(box, other) for other in taken)
 
 
 def _reach(point: Point, x: float, plane: _Plane) -> tuple[float, float]:

@@ -19,11 +19,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from importlib import import_module
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aiperf_core import atomic
+from aiperf_core import atomic, units
 from aiperf_core.errors import BundleError
 from aiperf_core.names import words
 from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS, document_path, file_name, target_name
@@ -43,7 +44,17 @@ class Bundle:
         self.path = path
 
     def __repr__(self) -> str:
-        return f"Bundle({str(self.path)!r})"
+        try:
+            manifest = self.manifest
+            ended = "complete" if manifest.complete else "not complete"
+            about = f"{units.plural('target', len(self.targets))}, {units.moment(manifest.created)}, {ended}"
+        except (BundleError, OSError):
+            about = "not readable"
+        return f"<Bundle {str(self.path)!r}: {about}>"
+
+    def _repr_html_(self) -> str:
+        """The rows as a notebook shows them: the page of `aiperf show --out FILE.html` in a frame of its own."""
+        return str(import_module("aiperf_core.report.html").frame(self))
 
     @classmethod
     def create(cls, parent: Path = DEFAULT_PARENT, name: str | None = None) -> "Bundle":

@@ -15,7 +15,7 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -168,14 +168,20 @@ def most_bytes(columns: dict[str, Column], counts: Sequence[int]) -> int:
 
 
 def decode(data: bytes, columns: dict[str, Column], counts: Sequence[int]) -> list[Samples]:
-    """The samples of rows with these counts. Raises JsonError with the place in the file for any other content."""
+    """The samples of rows with these counts. Raises JsonError with the place in the file for any other content.
+
+    columns: those of the target's file. An older file lacks some; they are times that were not taken.
+    """
     if len(data) > most_bytes(columns, counts):
         raise JsonError("the top level", f"{len(data)} bytes", f"at most {most_bytes(columns, counts)} for its samples")
     total = sum(counts)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = _members(archive)
-            lists = {name: _values(archive, members[name], name, columns[name], total) for name in NAMES}
+            members = _members(archive, columns)
+            lists: dict[str, list[Any]] = {
+                name: _values(archive, members[name], name, columns[name], total) if name in columns else [None] * total
+                for name in NAMES
+            }
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -193,12 +199,12 @@ def decode(data: bytes, columns: dict[str, Column], counts: Sequence[int]) -> li
     return rows
 
 
-def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def _members(archive: zipfile.ZipFile, columns: Collection[str]) -> dict[str, zipfile.ZipInfo]:
     """The arrays of an archive by column: each once and nothing else."""
     found = [one.filename for one in archive.infolist()]
-    if sorted(found) != sorted(f"{name}.npy" for name in NAMES):
+    if sorted(found) != sorted(f"{name}.npy" for name in columns):
         shown = ", ".join(found[: len(NAMES) + 1])[:200]
-        raise JsonError("the top level", f"{len(found)} arrays ({shown})", f"one of each: {', '.join(NAMES)}")
+        raise JsonError("the top level", f"{len(found)} arrays ({shown})", f"one of each: {', '.join(columns)}")
     return {one.filename.removesuffix(".npy"): one for one in archive.infolist()}
 
 

@@ -169,8 +169,8 @@ def samples(time_s: float) -> Samples:
 
 
 def of_trusted_code(count: int) -> dict[str, list[float | None]]:
-    """The columns of samples that only untrusted or deferred code has, as null."""
-    names = ("begun_s", "replied_s", "stopped_s", "done_s", "own_s")
+    """The columns of samples that only untrusted, deferred, witnessed or simulated code has, as null."""
+    names = ("begun_s", "replied_s", "stopped_s", "done_s", "own_s", "witness_s", "simulated_s")
     return {name: [None] * count for name in names}
 
 

@@ -8,6 +8,7 @@ from aiperf_core.names import words
 MANIFEST = "manifest.json"
 TARGETS = "targets"
 LOGS = "logs"
+REPORTS = "reports"  # pages of a run, which its seal does not cover
 LONGEST_NAME = 240  # bytes; file systems allow 255, and a suffix has to fit
 PLAIN = frozenset(string.ascii_letters + string.digits + "._-")
 

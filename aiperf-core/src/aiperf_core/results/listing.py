@@ -11,7 +11,7 @@ from attrs import frozen
 
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.results.bundle import DEFAULT_PARENT, Bundle
-from aiperf_core.results.filenames import LOGS, MANIFEST, TARGETS
+from aiperf_core.results.filenames import LOGS, MANIFEST, REPORTS, TARGETS
 from aiperf_core.results.models import DOCUMENT_KINDS, Manifest
 from aiperf_core.results.signing import SIGNATURE
 
@@ -174,7 +174,9 @@ def removable(path: Path) -> Path:
         raise BundleError(f"'{path}' was not removed: it is a link. Remove it yourself: rm {path}")
     bundle = Bundle.open(path)
     _ = bundle.manifest  # raises for a manifest.json of something else
-    foreign = sorted(one.name for one in path.iterdir() if one.name not in KNOWN and not one.name.startswith("."))
+    foreign = sorted(
+        one.name for one in path.iterdir() if one.name not in {*KNOWN, REPORTS} and not one.name.startswith(".")
+    )
     if foreign:
         raise BundleError(
             f"'{path}' was not removed: beside a run's results it holds {foreign[0]!r}"

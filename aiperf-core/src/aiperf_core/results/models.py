@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from aiperf_core import units
 from aiperf_core.measurements import (
     Audit,
     Batch,
@@ -23,13 +24,14 @@ from aiperf_core.measurements import (
     Spread,
     Steady,
 )
+from aiperf_core.simulated import Simulated
 
 SCHEMA_VERSION = 5
 MOST_ROWS = 1_000  # of a target
 
 
 class Verdict(StrEnum):
-    """What a run says about one implementation.
+    """Verdict of a run about one implementation.
 
     FASTER, SLOWER, SAME and INCONCLUSIVE compare its time with the baseline's. Where the goal is `memory`, SMALLER and
     LARGER compare peak memory. MEASURED is a trusted time without a comparison: of the baseline itself, or of a
@@ -65,7 +67,7 @@ DISBELIEVED = (Verdict.INVALID, Verdict.UNTRUSTED, Verdict.FAILED, Verdict.SKIPP
 
 @frozen
 class Finding:
-    """What a check saw.
+    """Sighting of a check, with its effect.
 
     issue: the stable id of a validity issue, such as `output.wrong_values`.
     severity: `invalid` or `warning`.
@@ -102,7 +104,7 @@ class Ending:
 
 @frozen
 class Judging:
-    """What decides how the observations of a target are judged, beside its clock, goal and floor.
+    """Rules by which the observations of a target are judged, beside its clock, goal and floor.
 
     policy: `strict`, `standard` or `lenient`.
     off: guards that were switched off.
@@ -143,7 +145,7 @@ class SampleFile:
     columns: dict[str, Column]
 
 
-BOUNDS = ("memory", "compute", "wire", "disk", "pcie", "shared", "sectors", "special", "launches", "steps")
+BOUNDS = ("memory", "compute", "wire", "disk", "pcie", "shared", "sectors", "special", "launches", "steps", "optimum")
 
 
 @frozen
@@ -174,7 +176,7 @@ class Judgement:
 
 @frozen
 class Quality:
-    """What a lossy variant gives up.
+    """Quality that a lossy variant gives up.
 
     value: the worst value of the metric over the judged samples; null where it came out NaN or infinite.
     budget: the largest value that the variant declared.
@@ -244,7 +246,7 @@ class Confined:
 
 @frozen
 class Observations:
-    """What was observed of one implementation, before it is judged. `stats.judge` makes its row of it.
+    """Observations of one implementation, before it is judged. `stats.judge` makes its row of it.
 
     role: `baseline`, `variant`, `yardstick`, or `control`: the baseline a second time, in a process of its own. A
         control's speedup shows what the machine makes of no difference.
@@ -263,6 +265,8 @@ class Observations:
     batches: of a run of untrusted code on a GPU, calls in a row on values of their own, timed by the supervisor.
     conditions: the state of the machine after each block.
     no_energy: why there is no `energy`.
+    floor_samples_s: the times of calls at the sizes of the host floor, by the wall clock.
+    no_floor: why there are none, where the target declares such sizes.
     confined: the limits on untrusted code; null for trusted code.
     not_observed: guards that could not observe anything, with the reason.
     ranks: each rank of a distributed workload; the row's times are the slowest rank's.
@@ -296,6 +300,8 @@ class Observations:
     conditions: Conditions | None = field(default=None, kw_only=True)
     energy: Energy | None = field(default=None, kw_only=True)
     no_energy: str | None = field(default=None, kw_only=True)
+    floor_samples_s: list[float] = field(factory=list, kw_only=True)
+    no_floor: str | None = field(default=None, kw_only=True)
     samples: Samples = field(factory=Samples, kw_only=True)
     isolated_samples_s: list[float] = field(factory=list, kw_only=True)
     warmup_s: list[float] = field(factory=list, kw_only=True)
@@ -318,6 +324,7 @@ class Row(Observations):
     step_speedup: the time of `builds_on` divided by this row's.
     device_s: of a row by the caller's clock, the device's time of a call whose launch is hidden, its clock's cost with
         it.
+    floor_s: the host floor: the median time of the same program on the smallest tensors.
     memory_gain: the baseline's peak memory divided by this row's.
     isolated_s: the median of samples taken without other implementations in between.
     """
@@ -338,6 +345,15 @@ class Row(Observations):
     disk_bytes_per_s: float | None = field(default=None, kw_only=True)
     speed_of_light: SpeedOfLight | None = field(default=None, kw_only=True)
     isolated_s: Estimate | None = field(default=None, kw_only=True)
+    floor_s: Estimate | None = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        parts = [self.verdict.value]
+        if self.time_s is not None:
+            parts.append(units.seconds(self.time_s.value))
+        if self.speedup is not None:
+            parts.append(units.ratio_estimate(self.speedup).value)
+        return f"<Row {self.name!r}: {self.role}, {', '.join(parts)}>"
 
     @property
     def is_believed(self) -> bool:
@@ -363,7 +379,7 @@ class Overhead:
     verification_s: checks that inputs are unchanged, and comparisons with the reference.
     stopping_s: waiting until processes have stopped, in a run of untrusted code.
     messages_s: requests to the workers without the timed calls: clearing the last output, waking threads, fingerprints.
-    other_s: calls that are not counted, readings of the machine, statistics.
+    other_s: calls that are not counted, the witness, readings of the machine, statistics.
     checks_s: after sampling: runs without pauses, samples alone, resampling, audits, energy.
     """
 
@@ -395,6 +411,8 @@ class Problem:
     disk_written_bytes: bytes that must be on the disk before a call returns.
     to_device_bytes, from_device_bytes, shared_bytes, sectors, special_functions, launches, serial_steps: as of
         `aiperf_core.Cost`.
+    optimum_s: of a simulated target, the least virtual time that any schedule can take.
+    floor: the sizes of the host floor, in place of those of `params`; empty where the target declares none.
     """
 
     size: str
@@ -419,6 +437,8 @@ class Problem:
     special_functions: float = 0.0
     launches: float = 0.0
     serial_steps: float = 0.0
+    optimum_s: float = 0.0
+    floor: dict[str, float] = field(factory=dict)
 
 
 @frozen
@@ -435,6 +455,9 @@ class TargetResult:
     executor: what started the workers.
     no_gain: why the target expects no variant to be better on this device.
     judging: what decided how its observations were judged.
+    simulated: of a simulated target, the name of its virtual time, and the number of seeds; null for a measured one.
+    witness_quiet_s: the time of a turn of the witness on the quiet machine: the least of all runs of what a tenth of a
+        run's turns kept to; null where too few were run.
     """
 
     target: str
@@ -460,6 +483,8 @@ class TargetResult:
     executor: str = "here"
     no_gain: str | None = None
     judging: Judging = field(factory=Judging)
+    simulated: Simulated | None = None
+    witness_quiet_s: float | None = None
     schema_version: int = SCHEMA_VERSION
 
 
@@ -525,7 +550,7 @@ class RequestedTarget:
 
 @frozen
 class RunRequest:
-    """What a run is asked for: everything that is needed to resume it or to repeat it.
+    """Request of a run: everything that is needed to resume it or to repeat it.
 
     tier: `quick`, `standard` or `audit`.
     policy: `strict`, `standard` or `lenient`.

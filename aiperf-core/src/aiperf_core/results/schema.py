@@ -20,7 +20,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import attrs
 from attrs import field, frozen
 
-from aiperf_core import cost, measurements
+from aiperf_core import cost, measurements, simulated
 from aiperf_core.results import jsontext, models, run_options
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -35,6 +35,7 @@ SCALARS: dict[type, dict[str, Any]] = {
     int: {"type": "integer"},
     float: {"type": "number", "minimum": -LARGEST, "maximum": LARGEST},
 }
+CLOCKS = ("device", "wall", simulated.CLOCK)
 TIERS, POLICIES = list(run_options.TIERS), list(run_options.POLICIES)
 # What an issue does to a row under a policy.
 EFFECTS = ["invalid", "warning", "ignored"]
@@ -50,9 +51,13 @@ ON_DISK: dict[type, dict[str, Any]] = {
 # Fields that older files of the same format lack; they have their defaults then.
 ADDED: dict[type, frozenset[str]] = {
     models.Judging: frozenset({"exact_quantiles"}),
-    models.Problem: frozenset(cost.WORK[cost.WORK.index("to_device_bytes") :]),
-    models.Row: frozenset({"device_s", "least_work", "precision", "predict", "teaches"}),
+    models.Problem: frozenset({*cost.WORK[cost.WORK.index("to_device_bytes") :], "floor", "optimum_s"}),
+    models.Row: frozenset(
+        {"device_s", "floor_s", "floor_samples_s", "least_work", "no_floor", "precision", "predict", "teaches"}
+    ),
     measurements.Audit: frozenset({"retaken"}),
+    measurements.Samples: frozenset({"simulated_s", "witness_s"}),
+    models.TargetResult: frozenset({"simulated", "witness_quiet_s"}),
     measurements.Ceilings: frozenset(
         {"multiply_add_flop_per_s", "sectors_per_s", "special_functions_per_s", "serial_step_s"}
     ),
@@ -72,6 +77,8 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
         "additionalProperties": {"type": "string", "enum": EFFECTS},
     },
     (models.Judging, "policy"): {"enum": POLICIES},
+    (simulated.Simulated, "metric"): {"pattern": f"^{simulated.METRIC}$", "$comment": "a name such as 'job_s'"},
+    (simulated.Simulated, "seeds"): {"minimum": simulated.LEAST_SEEDS},
     (models.Row, "samples"): {"minimum": 0},
     (models.Column, "dtype"): {"enum": ["bool", "uint8", "uint16", "uint32", "int32", "int64", "float32", "float64"]},
     (models.Column, "unit"): {"enum": ["s", "ms", "ns", None]},
@@ -89,7 +96,7 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.Row, "name"): {"minLength": 1},
     (models.Row, "role"): {"enum": ["baseline", "variant", "yardstick", "control"]},
     (models.Row, "kind"): {"enum": ["reasonable", "naive", "antipattern", None]},
-    (models.Row, "clock"): {"enum": ["device", "wall", None]},
+    (models.Row, "clock"): {"enum": [*CLOCKS, None]},
     **{(models.Problem, name): {"minimum": 0} for name in cost.WORK},
     (models.Row, "precision"): {"enum": [*cost.PRECISIONS, None]},
     (models.Row, "least_work"): {"additionalProperties": {"type": "number", "minimum": 0}},
@@ -99,7 +106,7 @@ CONSTRAINTS: dict[tuple[type, str], dict[str, Any]] = {
     (models.TargetResult, "target"): {"minLength": 1},
     (models.TargetResult, "rows"): {"maxItems": models.MOST_ROWS},
     (models.TargetResult, "goal"): {"enum": ["speed", "latency", "throughput", "memory"]},
-    (models.TargetResult, "clock"): {"enum": ["device", "wall"]},
+    (models.TargetResult, "clock"): {"enum": [*CLOCKS]},
     (models.TargetResult, "floor"): {"minimum": 0},
     (models.TargetResult, "schema_version"): {"const": models.SCHEMA_VERSION},
     **{
@@ -244,7 +251,7 @@ SCHEMAS = Schemas()
 
 
 def described(record: type) -> tuple[str, dict[str, str]]:
-    """What a docstring says of a record, and of its fields by name: lines such as `bound: memory or compute`.
+    """Description of a record, and of its fields by name: lines such as `bound: memory or compute`.
 
     Fields that a record has from another one are described there.
     """

@@ -53,7 +53,7 @@ def differing(where: str, recorded: Any, found: Any, name: str = "") -> Iterator
 
 @frozen
 class SealCheck:
-    """What the check of a bundle's seal found.
+    """Result of the check of a bundle's seal.
 
     sealed: whether the bundle has a seal. It has none while its run goes on, or after the run was killed.
     differences: what does not agree with the seal.

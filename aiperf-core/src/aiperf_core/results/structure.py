@@ -318,7 +318,7 @@ def _check_target(values: dict[str, Any], found: dict[str, Any]) -> None:
         seen.add(row.name)
     if "sample_file" in found:
         known = [one.name for one in attrs.fields(measurements.Samples)]
-        if unlike := set(known) ^ found["sample_file"]["columns"].keys():
+        if unlike := (set(known) ^ found["sample_file"]["columns"].keys()) - schema.ADDED[measurements.Samples]:
             what = "no column" if min(unlike) in known else "the unknown column"
             raise _Misfit(f"{what} '{min(unlike)}'", f"the columns {', '.join(known)}", "columns", "sample_file")
 

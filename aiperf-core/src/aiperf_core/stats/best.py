@@ -23,11 +23,24 @@ def best_of(rows: Iterable[Row], goal: str) -> Row | None:
 def best_gain(result: TargetResult) -> Row | None:
     """The best variant where its gain is proven; None where no variant is FASTER or SMALLER."""
     best = best_variant(result)
-    return best if best is not None and best.verdict is _proven(result.goal) else None
+    return best if best is not None and is_proven_gain(best, result.goal) else None
 
 
-def _proven(goal: str) -> Verdict:
-    return Verdict.SMALLER if goal == "memory" else Verdict.FASTER
+def is_proven_gain(row: Row, goal: str) -> bool:
+    """Whether a row is FASTER than the baseline, or SMALLER where memory is the goal."""
+    return _is_proven(row.verdict, goal)
+
+
+def rank(verdict: Verdict, goal: str, gain: float | None, cost: float | None) -> tuple[bool, float, float]:
+    """The place of a believed variant among those of its target; the best has the largest.
+
+    gain: its figure of the goal; `cost` the time or the memory that it takes.
+    """
+    return _is_proven(verdict, goal), gain or 0.0, -(cost or float("inf"))
+
+
+def _is_proven(verdict: Verdict, goal: str) -> bool:
+    return verdict is (Verdict.SMALLER if goal == "memory" else Verdict.FASTER)
 
 
 def _rank(row: Row, goal: str) -> tuple[bool, float, float]:
@@ -37,4 +50,4 @@ def _rank(row: Row, goal: str) -> tuple[bool, float, float]:
         gain, cost = row.memory_gain, row.memory.most_bytes if row.memory else None
     else:
         gain, cost = row.speedup.value if row.speedup else None, row.time_s.value if row.time_s else None
-    return row.verdict is _proven(goal), gain or 0.0, -(cost or float("inf"))
+    return rank(row.verdict, goal, gain, cost)

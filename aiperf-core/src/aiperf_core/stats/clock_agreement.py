@@ -73,7 +73,7 @@ def compare(
     audit: Audit,
     slowed_by_profiler: Callable[[], float | None] | None,
 ) -> Sighting | None:
-    """What is seen where events and CUPTI contradict each other; None where they agree.
+    """Sighting of events and CUPTI that contradict each other; None where they agree.
 
     Audited calls must take the same time by events as by CUPTI, and samples must not be faster than audited calls. They
     may be slower: audited calls repeat the same values, which may lie in a cache. Calls that wait for the GPU

@@ -7,6 +7,7 @@ from aiperf_core import units
 from aiperf_core.measurements import Flush, Reading, Spread
 from aiperf_core.results.models import Conditions, Sighting
 
+LOAD = "environment.background_load"
 THERMAL = frozenset({"sw_thermal_slowdown", "hw_thermal_slowdown", "cpu_thermal"})
 # `hw_slowdown` without its thermal bit protects against a sudden high power draw.
 POWER = frozenset({"sw_power_cap", "hw_power_brake", "hw_slowdown", "board_limit"})
@@ -114,7 +115,7 @@ def _load(conditions: Conditions) -> Sighting | None:
         "steal_median": steal.median if steal else None,
         "steal_max": steal.high if steal else None,
     }
-    return Sighting("environment.background_load", "; ".join(said), evidence)
+    return Sighting(LOAD, "; ".join(said), evidence)
 
 
 def _shared(conditions: Conditions) -> Sighting | None:

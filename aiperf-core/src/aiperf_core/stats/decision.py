@@ -43,7 +43,7 @@ class Decision:
 
 @frozen
 class Shown:
-    """What the samples of one round show.
+    """Estimates from the samples of one round.
 
     observed: of all implementations, the baseline first.
     active: the names of those that are still measured.
@@ -70,7 +70,7 @@ class Shown:
         return None
 
     def verdicts(self, floor: float) -> dict[str, Verdict]:
-        """What the samples allow to say, by active implementation.
+        """Verdicts that the samples allow, by active implementation.
 
         INCONCLUSIVE where there is no interval, where chance may explain the difference, and where the samples that
         lost no processor show another one. Empty without a baseline.

@@ -27,6 +27,7 @@ from aiperf_core.results.hardware import checked_key, is_gpu
 from aiperf_core.results.models import Manifest, Row, SpeedOfLight, TargetResult, Verdict
 from aiperf_core.results.seal_check import SealError
 from aiperf_core.results.sources import package_hashes
+from aiperf_core.stats.observations import host_share
 from aiperf_core.stats.recheck import recheck
 from aiperf_core.stats.threshold import MISSED, Judgement, Threshold
 from aiperf_core.targets import InstalledTarget
@@ -86,6 +87,7 @@ class Expectation:
     run: the position of the run in the file's `runs`.
     time_s: the median time of a call with its interval.
     sol: the speed of light: its bound, and the fraction of it that the time reaches.
+    host_share: of a row by the caller's clock, the part of its time in which the device does not work for it.
     goals: the figures of the target's goals that are of this implementation.
     """
 
@@ -98,6 +100,7 @@ class Expectation:
     run: int = field(metadata={"schema": {"minimum": 0}})
     time_s: Estimate | None = None
     sol: SpeedOfLight | None = None
+    host_share: float | None = field(default=None, metadata={"schema": {"minimum": 0, "maximum": 1}})
     goals: list[GoalFigure] = field(factory=list)
 
 
@@ -417,7 +420,7 @@ def update(
     """
     expected, runs, changes = dict(page.expected), list(page.runs), []
     for result in results:
-        run = _run_in(runs, _measured_run(address.bundle, result.tier), result.target, sources.get(result.target))
+        run = _run_in(runs, measured_run(address.bundle, result.tier), result.target, sources.get(result.target))
         for row in result.rows:
             if row.role != "variant" or row.is_skipped:
                 continue
@@ -429,15 +432,16 @@ def update(
                 changes.append(Change(name, old, old, reason or row.reason or "no figure"))
             else:
                 at_least = None if found.low < min_speedup else found.low * (1 - result.floor)
-                expected[name] = _expectation(result, row, found, at_least, run, goals.get(name, []))
+                expected[name] = expectation_of(result, row, found, at_least, run, goals.get(name, []))
                 why = "" if at_least else f"{found.low:.4g} is below {min_speedup:g}"
                 changes.append(Change(name, old, at_least, why))
     return evolve(page, runs=runs, expected=expected), changes
 
 
-def _expectation(
+def expectation_of(
     result: TargetResult, row: Row, found: Estimate, at_least: float | None, run: int, goals: list[GoalFigure]
 ) -> Expectation:
+    """The figures of a row. `found` is that which is compared, `run` the position of its run in a file."""
     return Expectation(
         metric=metric_of(result.goal),
         at_least=at_least,
@@ -448,17 +452,19 @@ def _expectation(
         run=run,
         time_s=row.time_s,
         sol=row.speed_of_light,
+        host_share=host_share(row) if row.clock == "wall" else None,
         goals=goals,
     )
 
 
-def _measured_run(bundle: Bundle, tier: str) -> MeasuredRun:
+def measured_run(bundle: Bundle, tier: str) -> MeasuredRun:
+    """The run of a bundle, without the hashes of sources; the seal is empty where the bundle has none yet."""
     manifest = bundle.manifest
     packages: dict[str, Any] = {name: manifest.packages[name] for name in VERSIONS if name in manifest.packages}
     driver = {"driver": manifest.machine.driver} if manifest.machine.driver else {}
     return MeasuredRun(
         bundle=bundle.path.resolve().name,
-        seal=manifest.hashes[MANIFEST],
+        seal=manifest.hashes.get(MANIFEST, ""),
         date=manifest.created,
         tier=tier,
         versions={"aiperf": manifest.aiperf, **packages, **driver},

@@ -18,6 +18,7 @@ from aiperf_core.stats.observations import blocks
 from aiperf_core.stats.speed_of_light import disk_times
 
 _BYTES = ("bytes_read", "bytes_written")
+_NO_CEILING = "its run has no ceiling {}; on that machine run aiperf ceilings first, then run the target again"
 # By the kind of a goal the parts of the cost that it counts, and the ceiling that it is held to.
 _RATES: dict[str, tuple[tuple[str, ...], Callable[[Ceilings, Goal, Problem], float | None]]] = {
     "BW": (_BYTES, lambda of, goal, problem: of.copy_bytes_per_s),
@@ -57,7 +58,7 @@ def figure_of(goal: Goal, sizes: Mapping[str, float], result: TargetResult, ceil
     Raises `NoFigureError` that says why the result has no such figure.
     """
     if result.device != goal.device:
-        raise NoFigureError(f"measured on {result.device}, and the goal is on {goal.device}")
+        raise NoFigureError(f"the run was on {result.device}; this goal is for {goal.device}")
     if result.problem.params != sizes:
         raise NoFigureError(f"measured at other sizes ({_sizes(result.problem.params)})")
     if not result.complete:
@@ -167,7 +168,7 @@ def _disk_s(problem: Problem, ceilings: Ceilings | None) -> float:
         raise NoFigureError("its cost declares no disk_read_bytes and no disk_written_bytes")
     known = [time for time in times if time is not None]
     if len(known) < len(times):
-        raise NoFigureError("its run has no ceiling DISK: aiperf ceilings")
+        raise NoFigureError(_NO_CEILING.format("DISK"))
     return max(known)
 
 
@@ -175,7 +176,7 @@ def _ceiling(goal: Goal, problem: Problem, ceilings: Ceilings | None) -> float:
     """The ceiling of a goal, which is above 0."""
     found = _RATES[goal.kind][1](ceilings, goal, problem) if ceilings else None
     if not found:
-        raise NoFigureError(f"its run has no ceiling {goal.of}: aiperf ceilings")
+        raise NoFigureError(_NO_CEILING.format(goal.of))
     return found
 
 

@@ -27,7 +27,7 @@ class Clocks:
 
     def times(self, samples: Samples, clock: str) -> list[float]:
         """The times of a call by one clock, in seconds, without the clock's own cost."""
-        pairs = zip(_column(samples, clock), samples.calls, strict=True)
+        pairs = zip(samples.by(clock), samples.calls, strict=True)
         return [self.per_call(clock, time, calls) for time, calls in pairs if time is not None]
 
     def median(self, samples: Samples, clock: str) -> float | None:
@@ -37,7 +37,7 @@ class Clocks:
 
     def blocks(self, samples: Samples, clock: str, length: int) -> Blocks:
         """The times of a call by one clock, each with its pass; `length` is the number of implementations in a pass."""
-        kept = [index for index, time in enumerate(_column(samples, clock)) if time is not None]
+        kept = [index for index, time in enumerate(samples.by(clock)) if time is not None]
         return Blocks.of(
             self.times(samples, clock),
             [samples.block[index] // length for index in kept],
@@ -57,6 +57,14 @@ def clocks_of(result: TargetResult, ceilings: Ceilings | None) -> Clocks:
 def blocks(result: TargetResult, row: Row, ceilings: Ceilings | None) -> Blocks:
     """A row's times of a call by the target's clock, with their passes and rounds."""
     return clocks_of(result, ceilings).blocks(row.samples, result.clock, len(result.rows))
+
+
+def host_share(row: Row) -> float | None:
+    """The part of the caller's time in which the device does not work for the call; None without both times."""
+    device, wall = row.time_s if row.clock == "device" else row.device_s, row.wall_s
+    if device is None or wall is None or device.value > wall.value:
+        return None
+    return 1 - device.value / wall.value
 
 
 def calls_of(samples: Samples) -> int:
@@ -113,7 +121,3 @@ def held_s(wall_s: float | None, device_s: float | None, bracket_s: float, done_
     if done_s is not None:
         return done_s
     return wall_s if wall_s is not None else max(bracket_s, device_s or 0.0)
-
-
-def _column(samples: Samples, clock: str) -> list[float | None]:
-    return samples.device_s if clock == "device" else samples.wall_s

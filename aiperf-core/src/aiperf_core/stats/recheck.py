@@ -65,7 +65,7 @@ NUMBERS = tuple(column.name for column in _JUDGED if column.type == float | None
 
 @frozen
 class Recheck:
-    """What a recheck covered and what does not hold.
+    """Scope of a recheck, and the differences that it found.
 
     seal: the seal of the manifest as it is now; None without one.
     notes: what could not be checked, and why.

@@ -110,6 +110,8 @@ def speed_of_light(
 ) -> SpeedOfLight | None:
     """The fraction of the speed of light that a median reaches, by the resource that takes longest."""
     times = bound_times(cost, ceilings, cache, lossy=lossy) if ceilings else {}
+    if cost.get("optimum_s"):  # of virtual time, which no resource of this machine bounds
+        times = {"optimum": cost["optimum_s"]}
     if not times:
         return None
     bound = max(times, key=lambda name: times[name])
@@ -118,7 +120,7 @@ def speed_of_light(
 
 def cost_of(problem: Problem) -> dict[str, Any]:
     """The cost that a workload declared, and where its ranks are, in the form of `speed_of_light`."""
-    return {name: getattr(problem, name) for name in (*WORK, "precision", "world_size", "nodes")}
+    return {name: getattr(problem, name) for name in (*WORK, "optimum_s", "precision", "world_size", "nodes")}
 
 
 def own_cost(cost: dict[str, Any], implementation: Observations) -> dict[str, Any]:

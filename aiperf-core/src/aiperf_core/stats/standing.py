@@ -20,6 +20,7 @@ class Rules:
     ceilings: of the device; None where none were measured.
     clocks: what the clocks add to a sample.
     complete: whether the target was measured to its end.
+    witness_quiet_s: the quiet time of a turn of the witness; None where none was run.
     """
 
     clock: str
@@ -31,6 +32,7 @@ class Rules:
     clocks: Clocks
     judging: Judging
     complete: bool
+    witness_quiet_s: float | None = None
 
     def guards(self, *names: str) -> bool:
         """Whether none of these guards is switched off."""
@@ -49,6 +51,7 @@ def rules_of(result: TargetResult, ceilings: Ceilings | None) -> Rules:
         clocks=clocks_of(result, ceilings),
         judging=result.judging,
         complete=result.complete,
+        witness_quiet_s=result.witness_quiet_s,
     )
 
 
@@ -91,5 +94,5 @@ class Standing:
 
 
 def effect_of(seen: Sighting, policy: Policy) -> str:
-    """What an issue that was seen does to a row: `invalid`, `warning` or `ignored`."""
+    """Effect of a seen issue on a row: `invalid`, `warning` or `ignored`."""
     return policy.effect(seen.issue) if seen.effects is None else seen.effects[policy.name]

@@ -9,6 +9,7 @@ from attrs import evolve, fields, frozen
 from aiperf_core import units
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Conditions, Observations, Row, Sighting, SpeedOfLight, Verdict
+from aiperf_core.simulated import CLOCK
 from aiperf_core.stats.clock_agreement import DISAGREE, not_shown, not_sooner
 from aiperf_core.stats.conditions import findings
 from aiperf_core.stats.intervals import Blocks, median_interval, ratio_interval, unclear_order, verdict
@@ -16,6 +17,7 @@ from aiperf_core.stats.load import Side, explained_by_load
 from aiperf_core.stats.observations import is_observed, is_untrusted
 from aiperf_core.stats.speed_of_light import BEYOND, own_cost, speed_of_light
 from aiperf_core.stats.standing import Rules, Standing
+from aiperf_core.stats.witness import is_host_bound, never_quiet
 
 # A relative difference between samples with and without others in between that is worth a warning.
 INTERFERENCE = 0.05
@@ -91,6 +93,7 @@ class Scoring:
                 "disk_bytes_per_s": self._rate(median, "disk_read_bytes", "disk_written_bytes"),
                 "speed_of_light": self._light(one, median),
                 "isolated_s": self._isolated(one),
+                "floor_s": self._each_its_block(observed.floor_samples_s),
             }
         return Row(**{name: getattr(observed, name) for name in _OBSERVED} | figures)
 
@@ -116,13 +119,15 @@ class Scoring:
             return self._compare_memory(one)
         speedup = self._ratio(baseline, one)
         if speedup is None:
-            return Verdict.INCONCLUSIVE, "too few passes for an interval; give it more time with --budget"
+            return Verdict.INCONCLUSIVE, f"too few passes for an interval; {self._more}"
         said, spread = verdict(speedup, self.rules.floor), self._spread()
         if said in (Verdict.FASTER, Verdict.SLOWER) and abs(speedup.value - 1) <= spread:
             return Verdict.INCONCLUSIVE, (
                 f"the difference of {100 * abs(speedup.value - 1):.1f} % is not above the A/A difference of the "
                 f"baseline here, up to {100 * spread:.1f} %"
             )
+        if seeds := self._other_seeds(one):
+            return Verdict.INCONCLUSIVE, seeds
         if chance := self._by_chance(one, said):
             return Verdict.INCONCLUSIVE, chance
         if load := self._load(one, said):
@@ -131,6 +136,25 @@ class Scoring:
             return Verdict.INCONCLUSIVE, doubt
         return said, None
 
+    @property
+    def _more(self) -> str:
+        """The way to more samples."""
+        if self.rules.clock == CLOCK:
+            return "simulate more seeds: bench.simulated(seeds=...)"
+        return "give it more time with --budget"
+
+    def _other_seeds(self, one: Standing) -> str | None:
+        """Why a simulated implementation cannot be compared: its seeds are not the baseline's; None where they are."""
+        if self.rules.clock != CLOCK:
+            return None
+        own, theirs = (set(side.observed.samples.step) for side in (one, self._baseline))
+        if own == theirs:
+            return None
+        return (
+            f"it was simulated for {len(own)} seeds, of which {len(own & theirs)} are among the {len(theirs)} of "
+            f"{self._baseline.name}: both need the same"
+        )
+
     def _by_chance(self, one: Standing, said: Verdict) -> str | None:
         """Why chance may explain a difference whose interval excludes 1; None where it does not."""
         chance = unclear_order(self._blocks(self._baseline), self._blocks(one), said)
@@ -138,7 +162,8 @@ class Scoring:
             return None
         return (
             f"the times of {one.name} and of {self._baseline.name} overlap: those of one code would be as far apart by "
-            f"chance in {100 * chance:.2g} % of runs; give it more time with --budget, or repeat it on a quiet machine"
+            f"chance in {100 * chance:.2g} % of runs; {self._more}"
+            f"{'' if self.rules.clock == CLOCK else ', or repeat it on a quiet machine'}"
         )
 
     def _load(self, one: Standing, said: Verdict) -> str | None:
@@ -245,15 +270,24 @@ class Scoring:
     def _note_conditions(self, one: Standing) -> None:
         """Warn if the machine was hot, loaded or shared, or ran at other clocks for the baseline."""
         own = one.observed.conditions
-        if not one.active:
+        if not one.active or self.rules.clock == CLOCK:
             return
         baseline = None if one is self._baseline else self._baseline.observed.conditions or Conditions()
         for found in findings(own, baseline) if own else ():
             one.find(found)
+        if slow := self._never_quiet(one):
+            one.find(slow)
         for rank in one.observed.ranks:
             for found in findings(rank.conditions) if rank.conditions else ():
                 evidence = {**found.evidence, "rank": rank.rank}
                 one.find(evolve(found, message=f"rank {rank.rank}: {found.message}", evidence=evidence))
+
+    def _never_quiet(self, one: Standing) -> Sighting | None:
+        """A warning where the host decides the times, and its processor was slow before most samples."""
+        samples, rules = one.observed.samples, self.rules
+        if rules.clock != "wall" or not is_host_bound(samples, rules.clocks):
+            return None
+        return never_quiet(samples, rules.witness_quiet_s)
 
     def _isolated(self, one: Standing) -> Estimate | None:
         """The median of the samples without others in between. Each counts as a block of its own.
@@ -261,7 +295,10 @@ class Scoring:
         None where the harness's own time hides one of them: it is that of other samples, which a busy machine slowed.
         """
         cost_s = self.rules.clocks.cost_s.get(self.rules.clock, 0.0) if is_observed(one.observed.samples) else 0.0
-        times = [time - cost_s for time in one.observed.isolated_samples_s]
+        return self._each_its_block([time - cost_s for time in one.observed.isolated_samples_s])
+
+    def _each_its_block(self, times: list[float]) -> Estimate | None:
+        """The median of times of which each is a block of its own; None where one is not positive."""
         if min(times, default=0.0) <= 0:
             return None
         return median_interval(Blocks.of(times, list(range(len(times))), exact=self.rules.clocks.exact))

@@ -14,6 +14,11 @@ SLACK = 1.02
 BYTES_SLACK = 1.05
 # The most FLOPs per element that are usually counted for one torch operation: layer norm, softmax, GELU.
 OPERATIONS_AN_ELEMENT = 8
+# No last cache of a GPU, and no processor's share of one, holds more.
+LAST_CACHE_BYTES = 128 << 20
+REPEATED = "cost.repeated_reads"
+# The part of what all steps read, up to which static arguments were counted once, or for a few steps only.
+COUNTED_ONCE = 0.5
 # The largest difference between the work of two draws, as a part of the larger one.
 SPREAD = 0.02
 
@@ -116,6 +121,23 @@ def bytes_written(declared: float, output: int, state: int, *, cold: bool) -> Ou
     if declared * BYTES_SLACK < output and not state and cold:
         return Outcome(test, "problem", found, "Count every output once.")
     return Outcome(test)
+
+
+def repeated_reads(presets: Mapping[str, tuple[int, float, int]]) -> Outcome:
+    """Compare the declared bytes read with what many steps read of static arguments that no cache holds.
+
+    presets: by name the steps of a call, the declared bytes, and the bytes of the static arguments.
+    """
+    large = {name: sizes for name, sizes in presets.items() if sizes[0] > 1 and sizes[2] > LAST_CACHE_BYTES}
+    if not large:
+        return Outcome(REPEATED, "not applicable", "a last cache may hold the static arguments from step to step")
+    wrong = [
+        f"{declared:,.0f} bytes at {name!r}, where each of {steps} steps has {static:,} of static arguments"
+        for name, (steps, declared, static) in large.items()
+        if declared <= COUNTED_ONCE * steps * static
+    ]
+    remedy = "Count weights for each step that reads them; say so beside the cost where a step needs a part of them."
+    return outcome(REPEATED, wrong, "declares {}", remedy, "note")
 
 
 def same_work(works: Sequence[Work]) -> Outcome:

@@ -1,4 +1,4 @@
-"""What a check may look at: what was seen of one implementation, by which process, and of the machine around it.
+"""Evidence of a check: observations of one implementation, its process, and the machine around it.
 
 Records only, as plain data, so that evidence can be stored and shown to a check again. A field that nothing could be
 read for is None; a check then says that it did not observe.
@@ -25,7 +25,7 @@ class SelfCheck:
 
 @frozen(kw_only=True)
 class Evidence:
-    """What was seen of one implementation.
+    """Evidence about one implementation.
 
     name, role, device, clock, cache: as declared.
     samples: all samples that were timed and counted.

@@ -37,7 +37,7 @@ def _dotted_name(_: object, attribute: "Attribute[str]", value: object) -> None:
 
 @frozen
 class Severity:
-    """What a finding does to the row under each policy: `invalid`, `warning` or `ignored`.
+    """Effect of a finding on the row under each policy: `invalid`, `warning` or `ignored`.
 
     A milder policy is never harder: anything else raises `ValueError`.
     """

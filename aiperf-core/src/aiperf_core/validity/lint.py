@@ -6,10 +6,13 @@ from typing import Any
 from attrs import frozen
 
 from aiperf_core.benchmark import Benchmark
+from aiperf_core.docstring import labels
+from aiperf_core.targets import InstalledTarget
 
 # A problem that an author may accept: work may depend on values by design, as in an iteration until it converges.
 SAME_WORK = "workload.same_work"
-_PARAGRAPHS = ("Workload", "Baseline", "Variants", "Breaks")
+LABELS = ("Question", "Numbers", "Prediction", "Limits")
+FORMER_LABELS = ("Workload", "Baseline", "Variants", "Breaks")
 _VAGUE = {"v1", "v2", "v3", "fast", "faster", "fastest", "optimized", "optimised", "improved", "better", "new"}
 
 
@@ -41,19 +44,18 @@ def outcome(test: str, wrong: Sequence[str], found: str, remedy: str, verdict: s
 
 
 def form(bench: Benchmark, device: str, docstring: str, listed: Mapping[str, Any]) -> Iterator[Outcome]:
-    """What readers need of a benchmark's file.
+    """Yield a problem for each part of a benchmark's file that its readers need and that is missing.
 
     docstring: of the file.
     listed: the `goal` and the `devices` of the contents page.
     """
     devices = {one.device for one in bench.implementations}
-    wrong = [f"the goal {listed['goal']!r}, the file {bench.goal!r}"] if listed["goal"] != bench.goal else []
-    if devices != set(listed["devices"]):
-        wrong.append(f"the devices {', '.join(sorted(listed['devices']))}, the file {', '.join(sorted(devices))}")
-    yield outcome("form.contents", wrong, "the contents page says {}", "Make plugin.py agree with the file.")
-    missing = [one for one in _PARAGRAPHS if not any(line.startswith(one) for line in docstring.splitlines())]
-    remedy = f"Readers look for {', '.join(_PARAGRAPHS)}."
-    yield outcome("form.docstring", missing, "the file's docstring has no {}", remedy, "note")
+    contradiction = InstalledTarget("", "", goal=listed["goal"], devices=tuple(listed["devices"])).contradicts(
+        bench.goal, devices
+    )
+    remedy = "Make plugin.py agree with the file: aiperf lint --fix TARGET"
+    yield outcome("form.contents", [contradiction] if contradiction else [], "{}", remedy)
+    yield from _form_of_docstring(docstring)
     vague = sorted({one.name for one in bench.implementations if set(one.name.split("_")) & _VAGUE})
     remedy = "Name it for its mechanism, as in 'tiled' or 'fused'."
     yield outcome("form.names", vague, "named for no mechanism: {}", remedy, "note")
@@ -72,3 +74,14 @@ def form(bench: Benchmark, device: str, docstring: str, listed: Mapping[str, Any
     even = [f"{size}" for size in sizes] if all(size & (size - 1) == 0 for size in sizes) else []
     remedy = "Take a prime: the last block then overhangs."
     yield outcome("form.sizes", even, "the sizes of 'smoke' are powers of two: {}", remedy, "note")
+
+
+def _form_of_docstring(docstring: str) -> Iterator[Outcome]:
+    """The labels of a file's docstring. The complete former form is a note of its own."""
+    found = labels(docstring)
+    former = set(FORMER_LABELS) <= set(found)
+    wrong = [] if former or found == LABELS else [", ".join(found) or "none"]
+    remedy = f"Write {', '.join(LABELS)} in this order, each with its text from column 12."
+    yield outcome("form.docstring", wrong, "the labels of the file's docstring: {}", remedy, "note")
+    said = "the file's docstring has the former labels {}"
+    yield outcome("form.former_docstring", FORMER_LABELS if former else (), said, remedy, "note")

@@ -12,6 +12,10 @@ from attrs import frozen
 from aiperf_core.pytree import Shape, pairs, rebuild
 from aiperf_core.tolerance import ELEMENT_FACTOR, Tolerance
 
+# Elements of an output that the terms of a sum can make small as a whole, by cancelling; with more, some stay large.
+_FEW = 64
+# The most that ill-conditioned inputs widen a tolerance by; a lower precision is off by more.
+_MOST_WIDENED = 32.0
 # On the host, a piece and what is computed from it stay in the L2 cache.
 _PIECE = {"cpu": 1 << 15, "cuda": 1 << 26}
 
@@ -198,12 +202,47 @@ class Output:
         return number if isinstance(number, int | float) else math.nan
 
 
-def compare_output(output: Output, answer: Any, tolerance: Tolerance) -> dict[str, Any]:
-    """The worst error of an output as a fraction of the tolerance, if it is finite, and the first beyond it."""
-    results = [compare_leaf(*leaf, tolerance) for leaf in output.leaves(answer)]
+def compare_output(
+    output: Output, answer: Any, tolerance: Tolerance, nudged: Callable[[], list[Any]]
+) -> dict[str, Any]:
+    """The worst error of an output as a fraction of the tolerance, if it is finite, and the first beyond it.
+
+    nudged: returns the right answers for inputs that are changed by about the tolerance. A leaf of few elements may be
+        as far from the right answer as they are, up to a limit: where the terms of a sum cancel, rounding alone makes
+        an error that is large beside the sum (the backward error of Wilkinson, 1963, is small all the same).
+    """
+    leaves = list(output.leaves(answer))
+    results = [compare_leaf(*leaf, tolerance) for leaf in leaves]
+    doubtful = [place for place, result in enumerate(results) if result.error and _may_cancel(result, leaves[place][3])]
+    if doubtful:
+        changed = [[right for _, _, right in pairs(output.shape, other)] for other in nudged()]
+        for place in doubtful:
+            results[place] = _conditioned(results[place], leaves[place], [rights[place] for rights in changed])
     worst = max((one.worst for one in results), default=0.0)
     error = next((one.error for one in results if one.error), None)
     return {"worst": worst if math.isfinite(worst) else None, "error": error, "quality": None}
+
+
+def _may_cancel(result: Comparison, right: Any) -> bool:
+    """Whether terms that cancel may explain an error."""
+    count = right.numel() if isinstance(right, torch.Tensor) else 1
+    return math.isfinite(result.worst) and 0 < count <= _FEW
+
+
+def _conditioned(result: Comparison, leaf: tuple[str, Shape, Any, Any], nudged: list[Any]) -> Comparison:
+    """The comparison of a leaf that is beyond the tolerance, with the tolerance that its inputs allow."""
+    out, right, *others = (_vector(value) for value in (*leaf[2:], *nudged))
+    error = float((out - right).norm())
+    change = max(float((other - right).norm()) for other in others)
+    allowed = min(change, _MOST_WIDENED * error / result.worst)
+    return Comparison(error / allowed) if error <= allowed else result
+
+
+def _vector(value: Any) -> torch.Tensor:
+    """A tensor or a number as a vector in its widest dtype."""
+    if not isinstance(value, torch.Tensor):
+        return torch.tensor([float(value)], dtype=torch.float64)
+    return value.reshape(-1).to(torch.complex128 if value.is_complex() else torch.float64)
 
 
 def worst_quality(metric: str, output: Output, answer: Any) -> float:

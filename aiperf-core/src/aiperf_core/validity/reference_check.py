@@ -60,10 +60,10 @@ def check_inputs_matter(shape: pytree.Shape, answer: Any, other: Any, fault: Cal
 def check_form(shape: pytree.Shape, answer: Any, reference: str, fault: Callable[[str], BenchmarkError]) -> None:
     """Raise what `fault` makes for an answer of another form than that of the first one, which `shape` describes."""
     try:
-        found = _form(pytree.describe(answer, pytree.Layout()))
+        found = form(pytree.describe(answer, pytree.Layout()))
     except TypeError:
         found = None
-    if found != _form(shape):
+    if found != form(shape):
         raise fault(
             f"{reference} returned another structure or size for another seed; accepted are the same shapes for every "
             "seed (pad what varies)."
@@ -100,10 +100,10 @@ def _own_precision(shape: pytree.Shape, wide: Any) -> bool:
     return any(leaf.is_floating_point() and leaf.dtype != torch.float64 for leaf in leaves)
 
 
-def _form(shape: pytree.Shape) -> Any:
+def form(shape: pytree.Shape) -> Any:
     """The structure and sizes of a pytree, without dtypes (which float64 changes) and values of numbers."""
     items = shape.get("items", ())
-    within = {key: _form(one) for key, one in items.items()} if isinstance(items, dict) else [*map(_form, items)]
+    within = {key: form(one) for key, one in items.items()} if isinstance(items, dict) else [*map(form, items)]
     return shape["type"], shape.get("shape"), within
 
 

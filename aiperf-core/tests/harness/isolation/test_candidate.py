@@ -118,7 +118,7 @@ def test_what_only_running_could_tell_is_not_refused(tmp_path: Path, text: str) 
 
 RUN = "class Implementation:\n    def run(self{}): ...\n"
 REFUSALS: dict[str, tuple[str | bytes, str]] = {
-    "not UTF-8": (b"# \xff\n", "'FILE' is not UTF-8: byte 0xff at position 2. Save it as UTF-8"),
+    "not UTF-8": (b"# \xff\n", "'FILE' is not UTF-8: byte 0xff at position 2. Save it as UTF-8."),
     "no Python": ("def f(:\n", "'FILE', line 1, column 7: does not parse: invalid syntax"),
     "no class": ("x = 1\n", "'FILE' has no class 'Implementation', which a candidate must define; its classes: none"),
     "another class": (

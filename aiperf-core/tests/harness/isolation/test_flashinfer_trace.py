@@ -270,6 +270,17 @@ def test_what_is_no_definition(dataset: Path, part: str, value: Any, message: st
     assert str(caught.value).replace(str(dataset), "FILE").startswith(message)
 
 
+def test_lines_of_workloads_as_editors_save_them(dataset: Path) -> None:
+    file = dataset.parents[2] / "workloads/rmsnorm/rms_norm_h96.jsonl"
+    lines = [json.dumps({**one, "note": "a\u2028b"}, ensure_ascii=False) for one in WORKLOADS]
+    expected = FlashInferTrace().benchmark(dataset).task.presets
+    file.write_bytes("\r\n".join(lines).encode("utf-8-sig"))
+    assert FlashInferTrace().benchmark(dataset).task.presets == expected
+    file.write_bytes(json.dumps(WORKLOADS[0])[:-1].encode() + b', "caf\xe9": 1}')
+    with pytest.raises(BenchmarkError, match="rms_norm_h96.jsonl:1: is no JSON: "):
+        FlashInferTrace().benchmark(dataset)
+
+
 def test_axes_that_no_workload_sets(dataset: Path) -> None:
     (dataset.parents[2] / "workloads/rmsnorm/rms_norm_h96.jsonl").unlink()
     with pytest.raises(BenchmarkError) as caught:

@@ -152,6 +152,7 @@ def test_the_seed_and_the_tolerance_stay_with_the_judge(opened: Open) -> None:
         "inputs",
         "static",
         "output",
+        "evicted_folder",
         "inputs_buffers",
         "outputs_buffers",
         "working_set_bytes",
@@ -159,6 +160,7 @@ def test_the_seed_and_the_tolerance_stay_with_the_judge(opened: Open) -> None:
         "files",
         "deferred",
         "served",
+        "simulated",
     }
     assert set(opened("judged", n=6).reply["problem"]) == keys
 
@@ -409,7 +411,7 @@ def test_a_nested_tensor_is_named(opened: Open) -> None:
 
 
 def test_the_reference_works_in_float64_unless_the_answer_is_exact(opened: Open) -> None:
-    case = opened("judged", n=6)
+    case = opened("judged", n=99)
     seen = importlib.import_module("judged").seen
     seen.clear()
     case.judge.do_renew(9)
@@ -440,6 +442,58 @@ def test_a_reference_with_state_leaves_it_to_the_implementation(opened: Open) ->
     case.compare()
     assert torch.equal(case.judge._opened.fresh["memory"]["sum"], before)
     assert torch.equal(case.inputs["memory"]["sum"], before)
+
+
+# --- terms that cancel
+
+
+def short_mean(x: torch.Tensor) -> torch.Tensor:
+    """The mean of a row, each element divided by itself."""
+    return (x / 3).sum(-1)
+
+
+def cancelling_draw(case: Case) -> None:
+    """Draw values until their mean is so small that dividing each of them breaks the tolerance."""
+    for seed in range(3, 5000):
+        case.judge.do_renew(seed)
+        x = case.inputs["x"]
+        if not torch.allclose(short_mean(x).double(), x.double().mean(-1), rtol=3e-5, atol=0):
+            return
+    raise AssertionError("no values whose mean is small")
+
+
+def test_rounding_of_terms_that_cancel_is_no_wrong_answer(opened: Open) -> None:
+    case = opened("means", rows=1)
+    cancelling_draw(case)
+    case.put(short_mean(case.inputs["x"]))
+    answer = case.compare()
+    assert answer["error"] is None
+    assert 0 < answer["worst"] <= 1
+    wrong = case.inputs["x"].double().mean(-1)
+    case.put(wrong + 1e-4)
+    assert "relative L2 error" in case.compare()["error"]
+    rounded = (case.inputs["x"].view(torch.int32) & ~0x1FFF).view(torch.float32)  # the mantissa of TF32
+    case.put(rounded.mean(-1))
+    assert "relative L2 error" in case.compare()["error"]
+
+
+def test_terms_that_do_not_cancel_keep_the_tolerance(opened: Open) -> None:
+    case = opened("means", rows=1)
+    seed = next(seed for seed in range(3, 100) if case.judge.do_renew(seed) is not None and mean_of(case) > 0.5)
+    case.judge.do_renew(seed)
+    case.put(case.inputs["x"].double().mean(-1) * (1 + 4e-5))
+    assert "relative L2 error" in case.compare()["error"]
+
+
+def test_many_elements_keep_the_tolerance(opened: Open) -> None:
+    case = opened("means", rows=65)
+    case.put(case.inputs["x"].double().mean(-1) * (1 + 2e-5))
+    assert "relative L2 error" in case.compare()["error"]
+
+
+def mean_of(case: Case) -> float:
+    """The mean of the first row."""
+    return abs(float(case.inputs["x"][0].mean()))
 
 
 # --- lossy variants

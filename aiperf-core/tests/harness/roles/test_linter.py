@@ -1,5 +1,6 @@
 """Whether the linter finds what is wrong with a benchmark, and only that. In this process, as its child would."""
 
+import importlib
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -293,11 +294,27 @@ def test_form_is_noted_and_a_false_contents_page_is_a_problem(lint: Any) -> None
     outcomes = lint("untidy", n=64)
     assert noted(outcomes) == {"form.docstring", "form.names", "form.yardsticks", "form.goals", "form.sizes"}
     assert problems(outcomes) == {"form.contents"}
-    assert outcomes["form.contents"]["found"] == "the contents page says the goal 'speed', the file 'latency'"
+    assert outcomes["form.contents"]["found"] == "plugin.py has the goal 'speed', the file 'latency'"
     assert outcomes["form.goals"]["found"] == "no goal on cpu"
-    assert outcomes["form.docstring"]["found"] == "the file's docstring has no Workload, Baseline, Variants, Breaks"
+    assert outcomes["form.docstring"]["found"] == "the labels of the file's docstring: none"
     devices = lint("untidy", {"goal": "latency", "devices": ["cpu", "cuda"]}, n=64)
-    assert devices["form.contents"]["found"] == "the contents page says the devices cpu, cuda, the file cpu"
+    assert devices["form.contents"]["found"] == "plugin.py lists cpu, cuda; the file defines cpu"
+
+
+def test_the_labels_of_a_docstring(lint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sound
+
+    def noted_for(*labels: str) -> tuple[set[str], str]:
+        monkeypatch.setattr(sound, "__doc__", "A product.\n\n" + "".join(f"{one:10}  Text.\n" for one in labels))
+        outcomes = lint("sound", m=5, n=13, k=17)
+        return noted(outcomes), outcomes["form.docstring"]["found"]
+
+    assert noted_for("Question", "Numbers", "Prediction", "Limits") == (set(), "")
+    found = "the labels of the file's docstring: Question, Limits"
+    assert noted_for("Question", "Limits") == ({"form.docstring"}, found)
+    assert noted_for("Numbers", "Question", "Prediction", "Limits")[0] == {"form.docstring"}
+    assert noted_for("Workload", "Baseline", "Variants", "Observe", "Breaks") == ({"form.former_docstring"}, "")
+    assert noted_for("Workload", "Baseline", "Variants")[0] == {"form.docstring"}
 
 
 def test_a_step_that_names_no_mechanism_is_noted(lint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,3 +451,26 @@ def test_rounding_keeps_dtype_and_what_is_not_finite() -> None:
     assert round_to(torch.tensor([math.nan]), 8).isnan().all()
     wave = torch.tensor([1.001 + 2.002j])
     assert torch.equal(torch.view_as_real(round_to(wave, 8)), round_to(torch.view_as_real(wave), 8))
+
+
+def repeated(lint: Any, monkeypatch: pytest.MonkeyPatch, **changed: dict[str, int]) -> dict[str, str]:
+    """The outcome of `cost.repeated_reads` of the target `stepping`, with some presets changed."""
+    stepping = importlib.import_module("stepping")
+    presets = {name: {**sizes, **changed.get(name, {})} for name, sizes in stepping.bench.task.presets.items()}
+    monkeypatch.setattr(stepping.bench, "_workload", evolve(stepping.bench._workload, presets=presets))
+    found: dict[str, str] = lint("stepping", width=7, steps=3, times=1)["cost.repeated_reads"]
+    return found
+
+
+def test_weights_that_each_step_reads_count_for_each_step(lint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert repeated(lint, monkeypatch)["verdict"] == "ok"
+    once = repeated(lint, monkeypatch, cpu={"times": 1})
+    assert once["verdict"] == "note"
+    assert once["found"] == (
+        "declares 268,435,456 bytes at 'cpu', where each of 40 steps has 268,435,456 of static arguments"
+    )
+    half = repeated(lint, monkeypatch, wide={"times": 1})
+    assert half["verdict"] == "note", "counted once for two steps"
+    cached = {name: {"width": 64, "times": 1} for name in ("cpu", "wide")}
+    assert repeated(lint, monkeypatch, **cached)["verdict"] == "not applicable"
+    assert "cost.repeated_reads" not in lint("sound", m=5, n=13, k=17)

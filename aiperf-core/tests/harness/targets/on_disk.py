@@ -1,5 +1,6 @@
 """An input that is a file, a folder of the implementation's own, and work that goes on after the call."""
 
+import mmap
 import os
 import signal
 import threading
@@ -9,8 +10,9 @@ from pathlib import Path
 import torch
 
 from aiperf_core import Benchmark, Cost, exact
+from aiperf_core.devices import disk
 
-bench = Benchmark(goal="latency", clock="wall", folder=True, deferred=True)
+bench = Benchmark(goal="latency", clock="wall", folder="evicted", deferred=True)
 LATE_S = 0.02
 
 
@@ -99,3 +101,24 @@ class FindsItCold(Saved):
     def run(self, data, one):
         assert self.look.resident_pages() == 0, "its pages are in memory"
         super().run(data, one)
+
+
+@bench.variant(device="cpu", why="looks where its own file was when the call began")
+class FindsItsFolderCold(Saved):
+    def prepare(self, folder):
+        super().prepare(folder)
+        self.saved.write_bytes(bytes(1 << 20))
+
+    def run(self, data, one):
+        with open(self.saved, "rb", buffering=0) as file:
+            assert disk.resident_pages(file.fileno()) == 0, "its pages are in memory"
+        super().run(data, one)
+
+
+@bench.variant(device="cpu", why="keeps its own file mapped")
+class KeepsItMapped(Saved):
+    def run(self, data, one):
+        super().run(data, one)
+        with open(self.saved, "rb") as file:
+            self.kept = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        assert self.kept[0] >= 0

@@ -1,6 +1,6 @@
 import attrs
 
-from aiperf_core.render.report import content
+from aiperf_core.render.report import content, html, markdown
 from aiperf_core.render.report.content import Figure
 from aiperf_core.results import example
 from aiperf_core.results.models import BundleRef, Finding, RunRequest, Stretch, Verdict
@@ -111,7 +111,7 @@ def test_the_environment():
     assert dict(found.environment)["set aside"] == "aiperf-acme 0.3: unknown hook 'x'"
     assert found.ceilings[0] == (
         "NVIDIA H200, measured 2026-11-20 09:00 UTC",
-        "copy 4.34 TB/s, read 4.50 TB/s, fp32 59.0 TFLOP/s",
+        "copy 4.34 TB/s, read 4.50 TB/s, fp32 matmul 59.0 TFLOP/s",
     )
     assert found.seal is None
     assert not {"resumed", "repeats"} & set(dict(found.environment))
@@ -137,3 +137,26 @@ def test_a_run_that_was_resumed_to_repeat_another():
     )
     assert told["repeats"] == "runs/before, seal abc"
     assert ("aiperf-core", "def") in found.files
+
+
+def test_a_report_of_one_target_has_the_hashes_of_its_files_and_counts_the_others():
+    manifest = attrs.evolve(
+        example.manifest(),
+        files={"aiperf_ch07.memory_access": "a", "aiperf_ch07.scan": "b"},
+        sources={"aiperf_core": "c", "aiperf_ch07/kernels/memory_access.cu": "d", "aiperf_ch07/kernels/scan.cu": "e"},
+        hashes={"targets/ch07.memory_access.json": "f", "targets/ch07.memory.json": "g", "manifest.json": "h"},
+    )
+    other = attrs.evolve(example.result(), target="ch07.scan")
+    alone, both = (content.report("run", manifest, results, {}) for results in ([example.result()], [other, other]))
+    assert [name for name, _ in alone.files] == [
+        "aiperf_ch07.memory_access",
+        "aiperf_core",
+        "aiperf_ch07/kernels/memory_access.cu",
+        "targets/ch07.memory_access.json",
+    ]
+    assert (alone.other_files, alone.seal) == (3, "h")
+    assert (len(both.files), both.other_files) == (7, 0)
+    sentence = "3 more, of other targets, are in the manifest of the bundle, and the seal covers them."
+    assert sentence in markdown.render(alone)
+    assert sentence not in markdown.render(both)
+    assert sentence in html.render(alone, [example.result()], manifest, 0)

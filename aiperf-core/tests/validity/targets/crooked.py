@@ -1,9 +1,9 @@
 """A sound workload, and implementations that go wrong in every way.
 
-Workload   b = 3a + 1.
-Baseline   Right.
-Variants   Wrong, each by its name.
-Breaks     Everywhere.
+Question    Does each wrong implementation fail alone?
+Numbers     b = 3a + 1. `right` is right; each variant is wrong in the way of its name.
+Prediction  None.
+Limits      None.
 """
 
 import os

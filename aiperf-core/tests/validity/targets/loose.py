@@ -1,9 +1,9 @@
 """A target in float32 whose tolerance is for coarser arithmetic than its cost declares, and which forgives an element.
 
-Workload   c = a b in float32.
-Baseline   The library's product.
-Variants   `guess`: whatever is within a budget that accepts zeros.
-Breaks     Everywhere.
+Question    Is a tolerance noticed that is coarser than the arithmetic?
+Numbers     c = a b in float32. `guess` is whatever is within a budget that accepts zeros.
+Prediction  None.
+Limits      None.
 """
 
 import torch

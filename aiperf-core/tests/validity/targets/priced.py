@@ -1,10 +1,10 @@
 """A product of which the cost is multiplied by sizes: `flops`, `read` and `written` times what is right.
 
-Workload   The first rows of a table times a matrix, doubled. With `gathers` the table has as many rows again.
-           With `seeded` there is an input that the answer does not need.
-Baseline   The same.
-Variants   None.
-Breaks     Everywhere.
+Question    Is a wrong cost found?
+Numbers     The first rows of a table times a matrix, doubled. With `gathers` the table has as many rows again. With
+            `seeded` there is an input that the answer does not need.
+Prediction  None.
+Limits      None.
 """
 
 import torch

@@ -1,9 +1,9 @@
 """Products of two matrices, of which everything is as it should be.
 
-Workload   c = a b in float32.
-Baseline   The library's product.
-Variants   `by_columns`: one column after the other.  `halved`: in bfloat16.
-Breaks     Nowhere.
+Question    Does a sound target pass?
+Numbers     c = a b in float32, by the library, column by column and in bfloat16.
+Prediction  None.
+Limits      None.
 """
 
 import torch

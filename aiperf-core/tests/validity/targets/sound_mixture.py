@@ -1,9 +1,9 @@
 """Everything that an answer can be made of: halves, integers, booleans, numbers, nothing, an empty tensor; and state.
 
-Workload   Arithmetic on a little of everything.
-Baseline   The reference's own lines.
-Variants   None.
-Breaks     Nowhere.
+Question    Does a target with every kind of answer pass?
+Numbers     Arithmetic on a little of everything; the baseline has the reference's own lines.
+Prediction  None.
+Limits      None.
 """
 
 import torch

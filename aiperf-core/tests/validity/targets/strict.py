@@ -1,9 +1,9 @@
 """A target in float32 whose tolerance refuses float32.
 
-Workload   c = a b in float32.
-Baseline   The library's product.
-Variants   None.
-Breaks     Everywhere.
+Question    Is a tolerance noticed that float32 cannot meet?
+Numbers     c = a b in float32 by the library.
+Prediction  None.
+Limits      None.
 """
 
 import torch

@@ -1,9 +1,9 @@
 """A target whose workload or reference has the fault that the size `fault` names. Without one it is sound.
 
-Workload   b = 3a + 1, and worse.
-Baseline   The same.
-Variants   None.
-Breaks     Everywhere.
+Question    Is each fault found?
+Numbers     b = 3a + 1, and worse.
+Prediction  None.
+Limits      None.
 """
 
 import math

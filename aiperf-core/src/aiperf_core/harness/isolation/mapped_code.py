@@ -24,7 +24,7 @@ Libraries = dict[str, dict[str, str]]
 
 @frozen
 class Mapped:
-    """What processes have mapped.
+    """Compiled code that processes have mapped.
 
     libraries: shared libraries, by name.
     extensions: paths of other compiled modules that belong to no installed package.
@@ -35,7 +35,7 @@ class Mapped:
 
 
 def mapped(pids: Iterable[int], proc: Path = _PROC) -> Mapped | None:
-    """What processes have mapped; None where the kernel tells of none of them."""
+    """Code that processes have mapped; None where the kernel tells of none of them."""
     found = Mapped()
     for pid in pids:
         try:
@@ -54,7 +54,7 @@ def mapped(pids: Iterable[int], proc: Path = _PROC) -> Mapped | None:
 
 
 def _fingerprint(path: str) -> str | None:
-    """Of a file's build; None where the file cannot be read any more."""
+    """Fingerprint of a file's build; None where the file cannot be read any more."""
     try:
         stat = os.stat(path)
         # The same file has another path in each process.

@@ -24,7 +24,7 @@ Wait = Callable[[float], bool]
 
 @frozen
 class Observed:
-    """What an observer saw of a sample, in seconds from the release of its inputs.
+    """Observer's times of a sample, in seconds from the release of its inputs.
 
     ended_s: until the process had ended the sample; None where it did not.
     halted_s: until all its processes had stopped; None where one did not stop.

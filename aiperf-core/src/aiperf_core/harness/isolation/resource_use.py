@@ -31,7 +31,7 @@ class DiskUse:
 
 
 def disk_use(folder: Path) -> DiskUse:
-    """What lies under a folder."""
+    """Disk use of the files under a folder."""
     total, count, folders = 0, 0, [str(folder)]
     while folders:
         try:

@@ -72,7 +72,7 @@ _SPARE_USERS = range(61184, 65520)
 
 @frozen
 class Limits:
-    """What a confined process may use.
+    """Limits of a confined process.
 
     scratch: the only folder in which it may write; it becomes HOME, TMPDIR and the working directory.
     keep_fds: descriptors that stay open, besides 0 to 2.

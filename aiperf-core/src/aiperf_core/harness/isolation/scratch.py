@@ -74,7 +74,7 @@ class Scratch:
                 return
 
     def _find_overuse(self) -> str:
-        """What is too much; empty if nothing is."""
+        """Message about the limit that is exceeded; empty if none is."""
         pids = [] if self._process is None else [self._process.pid, *self._process.descendants()]
         files = nameless_files(pids)
         for known in nameless_files([os.getpid()]):  # the harness lends its processes memory

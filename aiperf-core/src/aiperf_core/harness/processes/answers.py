@@ -34,6 +34,9 @@ class Output:
 class Sample:
     """A sample: the worker's report, then the supervisor's own measurements. Times are in seconds.
 
+    witness_s: of a turn of the witness before the call.
+    witness_took_s: of all its turns.
+    simulated_s: the virtual time that the call returned.
     faults: page faults in a call that an observer timed.
     output: where it was delivered.
     own_s: the worker's time of a sample that an observer timed.
@@ -53,6 +56,9 @@ class Sample:
     hidden: bool = False
     minor_faults: float | None = None
     until_done_s: float | None = None
+    witness_s: float | None = None
+    witness_took_s: float = 0.0
+    simulated_s: float | None = None
     faults: Faults | None = None
     latencies_s: list[float] = field(factory=list)
     output: Output | None = None
@@ -67,18 +73,17 @@ class Sample:
     @property
     def time_s(self) -> float:
         """Its time by the clock that it was taken with."""
-        time_s = self.wall_s if self.device_s is None else self.device_s
-        assert time_s is not None
-        return time_s
+        times = (self.device_s, self.wall_s, self.simulated_s)
+        return next(time_s for time_s in times if time_s is not None)
 
 
 def sample(answer: Any) -> Sample:
     """The worker's report of a sample."""
     report = _record(answer)
     times = {name: _optional(report.get(name), _time) for name in ("device_s", "wall_s", "cpu_s")}
-    if times["device_s"] is None and times["wall_s"] is None:
-        raise ValueError("the sample has no time")
     beside = _record(report.get("beside", {}))
+    if times["device_s"] is None and times["wall_s"] is None and "simulated_s" not in beside:
+        raise ValueError("the sample has no time")
     return Sample(
         **times,
         voluntary_switches=_count(report.get("voluntary_switches")),
@@ -86,6 +91,9 @@ def sample(answer: Any) -> Sample:
         hidden=_boolean(report.get("hidden")),
         minor_faults=_number(beside["minor_faults"]) if "minor_faults" in beside else None,
         until_done_s=_time(beside["until_done_s"]) if "until_done_s" in beside else None,
+        witness_s=_time(beside["witness_s"]) if "witness_s" in beside else None,
+        witness_took_s=_time(beside.get("witness_took_s", 0.0)),
+        simulated_s=_time(beside["simulated_s"]) if "simulated_s" in beside else None,
         faults=_optional(report.get("faults"), _faults),
         latencies_s=[_time(seconds) for seconds in _list(report.get("latencies_s", []))],
         output=_optional(report.get("output"), output),
@@ -164,8 +172,14 @@ def flush(answer: Any) -> Flush | None:
     return Flush(*(_time(report.get(name)) for name in ("hot_s", "cold_s", "flushed_s")))
 
 
+def floor(answer: Any) -> tuple[list[float], str | None]:
+    """Seconds of the calls at the sizes of the host floor, or why there are none."""
+    report = _record(answer)
+    return [_time(one) for one in _list(report.get("times_s", []))], _optional(report.get("reason"), _text)
+
+
 def audit(answer: Any) -> Audit:
-    """What CUPTI recorded."""
+    """Structure the record of CUPTI."""
     report = _record(answer)
     spans, events = ([_time(one) for one in _list(report.get(name))] for name in ("span_s", "event_s"))
     if not spans or len(spans) != len(events):

@@ -1,6 +1,7 @@
 """The supervisor's side of the fork server: it starts children, sends requests, and sees how they end."""
 
 import contextlib
+import importlib.util
 import os
 import secrets
 import signal
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 
 from attrs import define, field
 
-from aiperf_core.errors import AiperfError
+from aiperf_core.errors import AiperfError, TorchMissingError
 from aiperf_core.executor import WorkerHandle
 from aiperf_core.harness.processes.channel import (
     MAX_FDS,
@@ -58,7 +59,7 @@ class Reaper(Protocol):
 
 
 class Asked:
-    """What a child and a group of ranks share: a request and its reply in one call."""
+    """Request and reply in one call, for a child and for a group of ranks."""
 
     def ask(
         self: WorkerHandle,
@@ -257,9 +258,13 @@ class ForkServer:
     The server imports torch in the background; the first `spawn` waits for it.
 
     preload: modules that it imports too, so that no child has to.
+
+    Raises TorchMissingError where torch is not installed.
     """
 
     def __init__(self, preload: Sequence[str] = ()) -> None:
+        if importlib.util.find_spec("torch") is None:
+            raise TorchMissingError
         self._control, theirs = Channel.pair()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the server
         command = [sys.executable, "-P", "-m", "aiperf_core.harness.processes.fork_server", str(theirs.fileno())]

@@ -1,1 +1,1 @@
-"""What the processes of a run do: worker, judge, describer, prober, linter, and what they share."""
+"""Roles of a run's processes: worker, judge, describer, prober, linter, and their common parts."""

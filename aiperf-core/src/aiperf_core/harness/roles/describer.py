@@ -1,6 +1,7 @@
 """A process that imports benchmarks and returns their declarations, since the supervisor imports no benchmark."""
 
 import hashlib
+import inspect
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from attrs import asdict
 from aiperf_core.benchmark import Benchmark, call_with
 from aiperf_core.candidate_format import reference_of
 from aiperf_core.described import Described, DescribedImplementation, TargetRef
+from aiperf_core.docstring import section
 from aiperf_core.harness.processes.channel import Message
 from aiperf_core.harness.processes.service import Service
 from aiperf_core.loading import load_benchmark
@@ -62,7 +64,7 @@ def describe(benchmark: Benchmark, module: str) -> Described:
             for device in benchmark.devices
             for one in benchmark.implementations_on(device)
         ],
-        folder=benchmark.folder,
+        folder=bool(benchmark.folder),
         files=list(benchmark.task.files),
         deferred=benchmark.deferred,
         prepare_timeout_s=benchmark.prepare_timeout_s,
@@ -70,6 +72,10 @@ def describe(benchmark: Benchmark, module: str) -> Described:
         no_gain_on=dict(benchmark.no_gain_on),
         goals=list(benchmark.goals),
         awkward=benchmark.awkward_sizes,
+        floor=dict(benchmark.task.floor),
+        simulated=benchmark.simulation,
+        subject=benchmark.subject,
+        limits=section(inspect.cleandoc(getattr(sys.modules.get(module), "__doc__", None) or ""), "Limits"),
         accepted=dict(benchmark.accepted),
         file=benchmark.where,
     )

@@ -14,6 +14,7 @@ import torch
 from attrs import asdict
 
 from aiperf_core import pytree
+from aiperf_core.benchmark import EVICTED
 from aiperf_core.devices import shared_buffers
 from aiperf_core.devices.cpu import clock_cost, keep_freed_memory
 from aiperf_core.devices.flush_bound import FlushBound
@@ -82,9 +83,11 @@ class Judge(Service):
         memory, benchmark = one.memory, loaded.benchmark
         self._memories = [memory, *(memory.another(one.fresh) for _ in range(1, memories))]
         self._memory = memory
+        cold = benchmark.cache == "cold" and "cold_cache" not in self._off
         problem = {
             "device": loaded.device,
-            "cold": benchmark.cache == "cold" and "cold_cache" not in self._off,
+            "cold": cold,
+            "evicted_folder": cold and benchmark.folder == EVICTED,
             "flush_bound": flush_bound,
             "params": params,
             "inputs": memory.inputs_shape,
@@ -94,6 +97,7 @@ class Judge(Service):
             "files": {name: file.path for name, file in memory.files.items()},
             "deferred": benchmark.deferred,
             "served": list(benchmark.task.served),
+            "simulated": asdict(benchmark.simulation) if benchmark.simulation else None,
             "inputs_buffers": memory.inputs.messages,
             "outputs_buffers": memory.outputs.messages,
             "working_set_bytes": one.working_set_bytes // len(loaded.places),
@@ -114,7 +118,7 @@ class Judge(Service):
         }
 
     def _for_run(self, module: str) -> Message:
-        """What a run asks for beside: the clock's cost, and what the benchmark declares in this process."""
+        """Facts that a run asks for beside: the clock's cost, and the declarations of the benchmark in this process."""
         return {"clock_cost_s": clock_cost(), "declared": asdict(describe(self._opened.target.benchmark, module))}
 
     def do_print_to(self, log: str) -> None:
@@ -214,9 +218,10 @@ class Judge(Service):
         for place, seed, own in zip(self._batch, seeds, numbers, strict=True):
             self._opened.draw(seed)
             compared.append(self._opened.compare(place, lossy, own))
+            if compared[-1]["error"]:
+                break
         self._memory.clear()
-        wrong = next((one for one in compared if one["error"]), None)
-        return wrong or max(compared, key=lambda one: one["worst"] or 0.0)
+        return max(compared, key=lambda result: (bool(result["error"]), result["worst"] or 0.0))
 
 
 main = Judge.main

@@ -168,6 +168,8 @@ class Linter(Judge):
             if self._target.benchmark.deferred:
                 instance.finish()
                 output = instance.output()
+            if simulation := self._target.benchmark.simulation:
+                output, _ = simulation.split(output)
             self._timer.synchronize()
             pytree.match(opened.memory.output_shape, output, device)
             changed = self.do_changed(thorough=True)
@@ -456,6 +458,9 @@ class Linter(Judge):
     # --- cost
 
     def _test_cost(self) -> Iterator[Outcome]:
+        if self._target.benchmark.simulation:
+            yield Outcome("cost", "not applicable", "the target is simulated, and its cost has no work of this machine")
+            return
         cost, world, memory = self._told["cost"], len(self._target.places), self._opened.memory
         yield self._test_flops(cost["flops"] * world)
         cache = self._target.benchmark.cache
@@ -465,6 +470,25 @@ class Linter(Judge):
         items = items[rank_name(0)]["items"] if self._target.world else items
         state = sum(pytree.tensor_bytes(items[name]) for name in self._target.benchmark.task.state)
         yield declared_cost.bytes_written(cost["bytes_written"], output, state, cold=cache == "cold")
+        yield from self._test_repeated_reads()
+
+    def _test_repeated_reads(self) -> Iterator[Outcome]:
+        """Compare the cost with the static arguments of all presets with steps, of which only the shapes are made."""
+        benchmark, presets = self._target.benchmark, {}
+        task = benchmark.task
+        for name, sizes in task.presets.items():
+            if task.static is None or "steps" not in sizes or self._target.world:
+                continue
+            try:
+                with torch.no_grad():
+                    static = call_with(task.static, {**sizes, "device": "meta", "generator": None})
+            except Exception as error:  # it reads values, or draws with what has no shapes alone
+                yield _not_counted(declared_cost.REPEATED, error)
+                return
+            held = sum(one.nbytes for one in pytree.tensors(static))
+            presets[name] = int(sizes["steps"]), benchmark.work(sizes).bytes_read, held
+        if presets:
+            yield declared_cost.repeated_reads(presets)
 
     def _test_flops(self, declared: float) -> Outcome:
         try:

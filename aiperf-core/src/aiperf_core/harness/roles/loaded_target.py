@@ -165,7 +165,21 @@ class LoadedTarget:
 
         moved_bytes: the size of the working set, once it is known.
         """
-        arguments = self.arguments(fresh, wide=wide)
+        return self._answer(self.arguments(fresh, wide=wide), moved_bytes)
+
+    def nudged_answer(self, fresh: dict[str, Any], relative: float, seed: int, moved_bytes: int) -> Any:
+        """The reference's answer in float64 for arguments whose elements are changed by up to a relative amount."""
+
+        def nudge(tensor: torch.Tensor) -> torch.Tensor:
+            if not (tensor.is_floating_point() or tensor.is_complex()):
+                return tensor
+            generator = torch.Generator(tensor.device).manual_seed(seed)
+            factors = torch.empty(tensor.shape, dtype=torch.float64, device=tensor.device)
+            return tensor.mul_(factors.uniform_(1 - relative, 1 + relative, generator=generator))
+
+        return self._answer(pytree.mapped(self.arguments(fresh, wide=True), nudge), moved_bytes)
+
+    def _answer(self, arguments: dict[str, Any], moved_bytes: int) -> Any:
         much = self.benchmark.work(self.params).flops >= _MUCH_FLOPS
         much |= self.foreign is not None and moved_bytes > _MUCH_UNKNOWN_BYTES
         with self.all_threads() if much else contextlib.nullcontext():

@@ -14,6 +14,9 @@ from aiperf_core.tolerance import TOLERANCES, Tolerance
 from aiperf_core.validity import reference_check, workload_check
 from aiperf_core.validity.output_check import Output, compare_output, compare_quality, worst_quality
 
+# Each changes the elements of the inputs by other random factors; the largest change of the answer counts.
+_NUDGES = 4
+
 
 @define(eq=False)
 class OpenTarget:
@@ -78,6 +81,12 @@ class OpenTarget:
             reference_check.check_form(self.memory.output_shape, self.answer, self.target.reference, self.target.fault)
         return self.answer
 
+    def _nudged(self) -> list[Any]:
+        """The answers for inputs whose elements are changed by up to the tolerance."""
+        relative, moved_bytes = self.tolerance.rel_l2, self.working_set_bytes
+        with torch.inference_mode(False):  # a reference may compute gradients
+            return [self.target.nudged_answer(self.fresh, relative, seed, moved_bytes) for seed in range(_NUDGES)]
+
     def compare(self, memory: TargetMemory, lossy: Message | None, numbers: dict[str, float]) -> Message:
         """Compare outputs for the current inputs with the reference.
 
@@ -87,7 +96,7 @@ class OpenTarget:
         answer, output = self.judged_by(), Output(memory.output_shape, memory.output, numbers)
         with torch.inference_mode():
             if lossy is None:
-                return compare_output(output, answer, self.tolerance)
+                return compare_output(output, answer, self.tolerance, self._nudged)
             metric = lossy["metric"]
             if metric not in BUILT_IN_METRICS:
                 value = float(self.target.benchmark.metrics[metric](output.build(answer), answer))

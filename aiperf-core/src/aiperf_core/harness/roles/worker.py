@@ -9,31 +9,36 @@ import gc
 import os
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
-from attrs import asdict
+from attrs import asdict, evolve
 
 from aiperf_core import pytree
-from aiperf_core.benchmark import Implementation
+from aiperf_core.benchmark import Benchmark, Implementation
 from aiperf_core.described import TargetRef
 from aiperf_core.devices import shared_buffers
 from aiperf_core.devices.cpu import give_back_freed_memory, keep_freed_memory, reset_peak_rss, wall_of
 from aiperf_core.devices.device import Device
 from aiperf_core.devices.flush_bound import FlushBound
+from aiperf_core.devices.input_file import evict_folder
 from aiperf_core.devices.timing import Timed, page_faults
+from aiperf_core.devices.witness import await_quiet
 from aiperf_core.harness.isolation.observed_page import ObservedPage
 from aiperf_core.harness.isolation.process_state import digest_code, objects, snapshot
 from aiperf_core.harness.processes.channel import Channel, Message
 from aiperf_core.harness.processes.service import Service
 from aiperf_core.harness.roles import rank
 from aiperf_core.harness.roles.describer import describe
+from aiperf_core.harness.roles.host_floor import HostFloor
 from aiperf_core.harness.roles.measured_code import MeasuredCode
 from aiperf_core.harness.roles.output import WINDOW_WORDS, Output
 from aiperf_core.loading import load_benchmark
 from aiperf_core.measurements import Memory
 from aiperf_core.precision import set_float32_precision
+from aiperf_core.simulated import CLOCK, Simulated
 
 # Calls that are queued before a wait, where calls follow each other without a pause.
 _STEADY_CALLS = 8
@@ -50,6 +55,7 @@ class Worker(Service):
     def __init__(self, channel: Channel) -> None:
         super().__init__(channel)
         self._first_used: Memory | None = None
+        self._benchmark: Benchmark | None = None
         self._batch: list[tuple[list[tuple[torch.Tensor, torch.Tensor]], torch.Tensor]] = []
 
     def do_begin(
@@ -83,7 +89,7 @@ class Worker(Service):
         before, declared = snapshot(), None
         if not candidate:
             # The benchmark's module holds the reference and the tolerance: a candidate's process never imports it.
-            benchmark = load_benchmark(TargetRef(**target))
+            benchmark = self._benchmark = load_benchmark(TargetRef(**target))
             declared = asdict(describe(benchmark, target["module"]))
             found = benchmark.implementations_on(device["name"])
             self._implementation = next(one for one in found if one.name == implementation)
@@ -124,13 +130,21 @@ class Worker(Service):
         if self._kind.fingerprints:  # else the kernels of sums would be loaded behind a call that is held back
             for words in (1, WINDOW_WORDS):
                 int(torch.zeros(words, dtype=torch.int64, device=self._kind.torch_device).sum())
+        if self._problem.get("memory_decides"):  # the first checkpoint imports it: memory of the process, not of a call
+            import_module("torch._dynamo")
         give_back_freed_memory()
         timed = self._device.time(partial(self._code.prepare, self._implementation), "wall")
         gc.collect()
         if self._flushes:  # its memory does not count as the implementation's
             self._device.flush()
         self._device.reset_memory()
+        self._evict_folder()
         return {"prepare_s": timed.wall_s}
+
+    def _evict_folder(self) -> None:
+        """Evict the implementation's folder from the page cache, where the benchmark asks for that."""
+        if self._problem.get("evicted_folder"):
+            evict_folder(Path(self._problem["folder"]))
 
     def do_ready(self) -> None:
         """Remove traces of the last call: poison and release its output, release persisting cache lines."""
@@ -139,23 +153,38 @@ class Worker(Service):
         if "cold_cache" not in self._off:
             self._device.release_cache()
 
-    def do_sample(self, clock: str, numbers: Message, calls: int, deliver: bool, fingerprinted: bool) -> Message:
+    def do_sample(
+        self,
+        clock: str,
+        numbers: Message,
+        calls: int,
+        deliver: bool,
+        fingerprinted: bool,
+        witness: Message | None = None,
+    ) -> Message:
         """Time a sample on the values that now lie in the inputs.
 
-        clock: `device` or `wall`.
+        clock: `device`, `wall` or `simulated`.
         numbers: the inputs that are numbers.
         calls: in the sample.
         deliver: whether the output is copied to the judge's memory before the reply. A notice tells when that begins.
         fingerprinted: whether a fingerprint of the output is queued behind the clock's stop. By the wall clock, which
             has stopped by then, every sample of a device that can has one.
+        witness: the turns of the witness before the call, and the seconds of a turn on a quiet processor, for which it
+            waits a little; None for none.
         """
         self._data.fetch()
+        self._evict_folder()
         if self._flushes:
             self._device.flush()
         if self._first_used is None:  # again: the kernel may have taken pages from a process that waits
             give_back_freed_memory()
             self._device.reset_memory()
         call = self._code.call(numbers)
+        beside: dict[str, float] = {}
+        if witness is not None:
+            took_s = wall_of(lambda: beside.update(witness_s=await_quiet(**witness)))
+            beside["witness_took_s"] = took_s
         if calls > 1:  # the first of calls in a row has no call before it
             call()
         judged, desk, deferred = "judged_output" not in self._off, self._code.desk, self._problem.get("deferred")
@@ -170,11 +199,14 @@ class Worker(Service):
             self._device.make_ready()
             rank.meet()
             self.notify("start")
-            timed = time(call, clock, calls, rank.align)
+            timed = time(call, "wall" if clock == CLOCK else clock, calls, rank.align)
             self.notify("stop")
         finally:
             gc.enable()
-        beside: dict[str, float] = {"minor_faults": timed.minor_faults / calls}
+        beside["minor_faults"] = timed.minor_faults / calls
+        if simulated := self._problem.get("simulated"):
+            answer, beside["simulated_s"] = Simulated(**simulated).split(timed.result)
+            timed = evolve(timed, result=answer, wall_s=None)
         if deferred:
             # Here, because a process that is not asked anything is stopped.
             finish_s = wall_of(self._code.instance.finish)
@@ -312,6 +344,15 @@ class Worker(Service):
                     output.value = call()
                 self._device.synchronize()
             self.notify("stop")
+
+    def do_floor(self, sizes: dict[str, float]) -> Message:
+        """Time the implementation at the sizes of the host floor; the seconds of each call, or why there is none."""
+        assert self._benchmark is not None
+        floor = HostFloor(self._benchmark, {**self._problem["params"], **sizes}, self._kind.torch_device)
+        try:
+            return {"times_s": floor.times_s(self._implementation, self._device)}
+        except Exception as error:  # code that does not take such sizes has no floor
+            return {"reason": f"{type(error).__name__}: {error}"}
 
     def do_collectives(self) -> Message:
         """Make a call that is not timed; return what it sends to other ranks."""

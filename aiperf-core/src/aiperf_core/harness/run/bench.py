@@ -1,4 +1,4 @@
-"""What a target is measured with: the judge, the participants and their workers, and the sampler; opened and closed."""
+"""Processes and sampler of a target's measurement: judge, participants, workers; opened and closed."""
 
 import itertools
 import os
@@ -209,10 +209,11 @@ class Bench:
             trust=setup.trust,
             fingerprints=setup.kind.fingerprints,
             timeout_s=setup.options.timeout_s,
+            witnessed=setup.witnessed,
             answers_only=setup.options.answers_only,
         )
         if not setup.trust.observed:
-            return SampleTaker(judge, method, rng, first_seed)
+            return SampleTaker(judge, method, rng, first_seed, setup.quiet)
         return ObservedTaker(
             judge,
             method,
@@ -224,7 +225,7 @@ class Bench:
         )
 
     def _clocks(self) -> Clocks:
-        """What each clock adds to a sample, as measured by processes that run no candidate's code."""
+        """Cost of each clock in a sample, as measured by processes that run no candidate's code."""
         if self.setup.trust.observed:  # what its samples show is taken off at the end
             return Clocks()
         if self.setup.kind.clock is None:

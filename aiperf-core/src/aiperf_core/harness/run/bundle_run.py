@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 from attrs import define, evolve, field, frozen
 
+from aiperf_core.described import Described
 from aiperf_core.devices import nvml
 from aiperf_core.errors import UsageError
 from aiperf_core.events import Progress, RunFinished, RunStarted, TargetFinished, TargetStarted
@@ -34,13 +35,14 @@ Finished = TargetResult | SkippedTarget
 
 @frozen
 class Preview:
-    """What a run would do with a target.
+    """Plan of a run for one target.
 
     implementations: the names of those that would be measured.
     skipped: of the others, the requirement that this machine lacks, by name.
     budget_s: seconds of sampling.
     seconds: an estimate of the whole time; the sampling budget where `known` is false.
     known: whether an earlier run of the target says how long it takes.
+    described: the declarations of the target.
     """
 
     target: str
@@ -53,6 +55,7 @@ class Preview:
     budget_s: float
     seconds: float
     known: bool
+    described: Described
 
 
 @frozen(kw_only=True)
@@ -135,7 +138,7 @@ class BundleRun:
                 return self._measure(planner, plans)
 
     def preview(self) -> tuple[list[Preview], list[SkippedTarget]]:
-        """What `execute` would measure, and the targets that it would skip. Nothing is measured or written.
+        """Plans of the targets that `execute` would measure, and those it would skip. Nothing is measured or written.
 
         Raises `UsageError` as `execute` does.
         """
@@ -169,6 +172,7 @@ class BundleRun:
             budget_s=options.round_budget_s * options.rounds,
             seconds=seconds,
             known=known,
+            described=plan.described,
         )
 
     @property

@@ -16,6 +16,7 @@ from aiperf_core.ceiling_groups import GROUPS
 from aiperf_core.devices import ceiling_figures, host_memory, kept
 from aiperf_core.devices.device import CPU, CUDA, DeviceKind, Found, known_device
 from aiperf_core.devices.flush_bound import FlushBound
+from aiperf_core.devices.witness import Quiet
 from aiperf_core.errors import AiperfError, SkipError, UsageError
 from aiperf_core.executor import ExecutorKind, known_executor
 from aiperf_core.harness.isolation.sandbox import OPTIONAL, relaxations
@@ -50,6 +51,7 @@ class Machine:
     _executors: dict[str, ExecutorKind] = field(factory=dict, init=False)
     _ceilings: dict[str, Ceilings | None] = field(factory=dict, init=False)
     _flush_bounds: dict[str, FlushBound | None] = field(factory=dict, init=False)
+    _quiet: Quiet | None = field(default=None, init=False)
     # Groups of figures, with their device, that this run measured or tried to.
     _tried: set[tuple[str, str]] = field(factory=set, init=False)
 
@@ -57,6 +59,7 @@ class Machine:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._keep_quiet()
         for executor in self._executors.values():
             executor.close()
         self._server.close()
@@ -118,7 +121,7 @@ class Machine:
         return found if isinstance(found, str) else None
 
     def found(self, device: str) -> Found | None:
-        """What is here of a device other than the processor; None where nothing is."""
+        """Description of a device other than the processor; None where there is none."""
         found = self._probe(device)
         return found if isinstance(found, Found) else None
 
@@ -128,7 +131,7 @@ class Machine:
         return found.count if found else 0
 
     def _probe(self, device: str) -> Found | str:
-        """What a prober finds of a device, or why it finds nothing."""
+        """Description of a device by a prober, or the reason why there is none."""
         if device not in self._probed:
             self._start_probe(device)
             prober = self._probing.pop(device)
@@ -216,6 +219,18 @@ class Machine:
                         kept.write_flush_bound(device, state, bound)
             self._flush_bounds[device] = bound
         return self._flush_bounds[device]
+
+    @property
+    def quiet(self) -> Quiet:
+        """The quiet time of the witness on this machine, as earlier runs kept it."""
+        if self._quiet is None:
+            self._quiet = Quiet(kept.read_quiet_s(self._state(CPU.name)))
+        return self._quiet
+
+    def _keep_quiet(self) -> None:
+        turn_s = self._quiet.turn_s if self._quiet else None
+        if self._quiet and turn_s and turn_s != self._quiet.kept_s:
+            kept.write_quiet_s(self._state(CPU.name), turn_s)
 
     def _lacking(self, device: str, found: Ceilings, groups: Collection[str], again: bool) -> list[str]:
         """The groups to measure. What cannot be measured is tried once in a run."""
@@ -312,13 +327,13 @@ class Machine:
         return evolve(found, all_reduce_bytes_per_s=rates, how={**found.how, **how})
 
     def _ask_prober(self, do: str, name: str, device: str, **arguments: Any) -> Any:
-        """What a prober of that name measures of a device. Raises `ChildError`."""
+        """Reply of a prober of that name about a device. Raises `ChildError`."""
         with self._probers(name) as (prober,):
             told = asdict(self.options.known.devices[device])
             return prober.ask(do, timeout=_CEILINGS_TIMEOUT_S, device=told, **arguments)
 
     def _ask_ranks(self, do: str, ranks: int, **arguments: Any) -> Any:
-        """What several probers measure together, as the first one tells it. Raises `ChildError`."""
+        """Common measurement of several probers, as the first one reports it. Raises `ChildError`."""
         store = str(self.log_folder / f"ranks-{secrets.token_hex(4)}")
         with self._probers(*(f"{do.replace('_', '-')}-{rank}" for rank in range(ranks))) as probers:
             for rank, prober in enumerate(probers):
@@ -327,7 +342,7 @@ class Machine:
         return first
 
     def _state(self, device: str) -> dict[str, str]:
-        """What the ceilings depend on; figures kept in another state are not used."""
+        """State that the ceilings depend on; figures kept in another state are not used."""
         state = kept.state_of(device, self.hardware)
         if device in (CPU.name, CUDA.name):
             return state

@@ -73,7 +73,7 @@ class StoppingRule:
 
 @frozen(kw_only=True)
 class AtEnd:
-    """What is measured at the end of a run with controls, after sampling.
+    """Measurements at the end of a run with controls, after sampling.
 
     audit: whether CUPTI audits some calls on a GPU; starting it takes seconds.
     energy: whether the energy of a call is measured; takes seconds per implementation.
@@ -85,7 +85,7 @@ class AtEnd:
 
 @frozen(kw_only=True)
 class Overrides:
-    """What a user sets in place of a target's declarations.
+    """User's settings in place of a target's declarations.
 
     baseline: the implementation that counts as the baseline; None takes the declared one.
     tolerance: in place of the benchmark's, with the user's reason; None takes the benchmark's.

@@ -84,7 +84,7 @@ class Participant:
 
     @property
     def observed(self) -> Observations:
-        """What is known so far."""
+        """Observations so far."""
         return self.recorder.facts
 
     # --- its process

@@ -165,6 +165,8 @@ class Planner(Machine):
             reason = f"is a workload of {params[WORLD_SIZE]:g} ranks; a candidate is one process"
         elif described.folder or described.files or described.deferred:
             reason = "uses files, or continues after the call returns; candidates support neither"
+        elif described.simulated:
+            reason = "is simulated; the virtual time that a candidate returns is a claim"
         elif described.served:
             reason = "serves requests one by one; a candidate receives all inputs at once"
         else:
@@ -282,6 +284,7 @@ class Planner(Machine):
                 reporter=reporter,
                 seed=secrets.randbits(62),
                 before=self._durations.of(key),
+                quiet=self.quiet,
             )
             result, durations = run_target(setup, self.next_judge)
             if durations and not self.options.off:

@@ -24,6 +24,8 @@ _AS_MEASURED = (
     "hidden",
     "voluntary_switches",
     "involuntary_switches",
+    "witness_s",
+    "simulated_s",
 )
 # Columns of the supervisor's own clock, in whole nanoseconds, which take less space in a bundle.
 _IN_NS = ("begun_s", "answered_s", "replied_s", "stopped_s")
@@ -31,7 +33,7 @@ _IN_NS = ("begun_s", "answered_s", "replied_s", "stopped_s")
 
 @define
 class RankNotes:
-    """What was seen of several ranks.
+    """Notes about several ranks.
 
     did: what each did in a call.
     places: the machine of each.

@@ -30,6 +30,7 @@ from aiperf_core.stats.decision import Decision, Shown
 from aiperf_core.stats.judge import suspicion
 
 # Why sampling ended.
+_SEEDS = "all seeds simulated"
 _NARROW, _DECIDED, _BUDGET_SPENT = "intervals narrow enough", "all verdicts decided", "sampling budget spent"
 # The number of passes between two checks of the stopping rule, as a fraction of the passes already taken.
 _CHECK_AGAIN = 0.25
@@ -80,7 +81,7 @@ class Rounds:
         bench, options = self.bench, self.bench.setup.options
         for one in bench.active:
             self._run_steadily(one)
-        if options.controls and bench.setup.guards("interleaved"):
+        if options.controls and bench.setup.guards("interleaved") and not bench.setup.simulated:
             for one in bench.active:
                 self.progress.tell("verification: sample alone", one)
                 bench.extra.isolate(one, options.round_budget_s)
@@ -95,7 +96,8 @@ class Rounds:
         """Time calls without a pause by the supervisor's own clock, where it is too coarse for a single call."""
         setup, method, brackets = self.bench.setup, self.bench.taker.method, one.observed.samples.bracket_s
         # Deferred calls may not follow each other without a pause. An observer is no clock that needs another.
-        if setup.plan.described.deferred or setup.trust.observed or not setup.guards("clocks_agree"):
+        described = setup.plan.described
+        if described.deferred or described.simulated or setup.trust.observed or not setup.guards("clocks_agree"):
             return
         if brackets and min(brackets) < clock_agreement.STEADY_S:
             self.progress.tell("verification: run without pauses", one)
@@ -139,13 +141,19 @@ class Rounds:
         passes, check_at, options = 0, self.least_passes, self.bench.setup.options
         rule, budget_ends = options.stopping, time.monotonic() + options.round_budget_s
         decision = Decision(2 * check_at, not_before=budget_ends) if options.until_decided else None
+        simulated = self.bench.setup.simulated
+        seeds = math.ceil(simulated.seeds / options.rounds) if simulated else math.inf
         while self.bench.active:
+            if passes >= seeds:
+                return _SEEDS
             start = time.monotonic()
             self.censuses.take(self.bench.active)
             self.bench.sampler.run_pass(self.progress.passes, self.progress.report)
             self.progress.passes += 1
             self.progress.left.note_pass(time.monotonic() - start)
             passes += 1
+            if simulated:
+                continue
             if passes >= check_at:
                 self.progress.undecided = self._shown().undecided(rule.width)
                 if self.progress.undecided is None:
@@ -161,7 +169,7 @@ class Rounds:
         return "nothing to measure"
 
     def _shown(self) -> Shown:
-        """What the samples of this round show so far."""
+        """Estimates from the samples of this round so far."""
         bench, method = self.bench, self.bench.taker.method
         observed, active = [one.observed for one in bench.participants], {one.name for one in bench.active}
         return Shown(observed, active, method.clocks, method.clock, bench.sampler.round_number)
@@ -183,7 +191,7 @@ class Rounds:
 
 @define(eq=False)
 class LastRound:
-    """The checks that need the workers and are made once: suspicions, repeated values, CUPTI, ranks, energy.
+    """The checks that need the workers and are made once: suspicions, repeated values, CUPTI, ranks, energy, floors.
 
     tell: called at the start of each step, with its implementation if it has one.
     """
@@ -195,6 +203,8 @@ class LastRound:
     def look(self) -> None:
         """Look at all that are active: at a candidate with CUPTI too, and with controls at the rest."""
         options, baseline = self.setup.options, self.bench.baseline
+        if self.setup.simulated:
+            return
         suspect = options.controls or self.setup.untrusted
         if self.setup.plan.world_size:
             self._note_communication()
@@ -216,6 +226,21 @@ class LastRound:
                 one.recorder.note(no_energy="not measured for several ranks")
         elif options.controls and options.at_end.energy:
             self._measure_energy()
+        # At the end: code that fails at sizes beyond its own may leave a device that does no more work.
+        for one in self.bench.active if self.setup.floors else ():
+            self._measure_floor(one)
+
+    def _measure_floor(self, one: Participant) -> None:
+        """Time an implementation at the sizes of the host floor."""
+        if one.declared.role == "control":
+            return
+        self.tell("verification: time the host floor", one)
+        described = self.setup.plan.described
+        timeout = max(self.setup.options.timeout_s, described.prepare_timeout_s)
+        measured = one.ask("floor", answers.floor, timeout=timeout, sizes=described.floor)
+        if measured is not None:
+            times_s, reason = measured
+            one.recorder.note(floor_samples_s=times_s, no_floor=reason)
 
     def suspicion(self, one: Participant) -> clock_agreement.Suspicion | None:
         """The suspicion for which an implementation is resampled before a finding."""

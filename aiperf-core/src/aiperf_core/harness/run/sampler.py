@@ -78,7 +78,9 @@ class Sampler:
     def warm_up(self, on_sample: Callable[[Participant], None]) -> None:
         """Take samples that are not counted; the first one of each implementation is judged."""
         every = self.taker.method.answers_only
-        for index in range(0 if "warm_up" in self.taker.method.off else 1 + WARMUP_SAMPLES):
+        method = self.taker.method
+        cold_start = "warm_up" in method.off or method.is_simulated
+        for index in range(0 if cold_start else 1 + WARMUP_SAMPLES):
             seed = self.taker.new_seed()
             for one in self.active:
                 # The first call may compile, and malloc keeps memory only after it. The second one is like the rest.

@@ -11,8 +11,9 @@ from aiperf_core.candidate_format import reference_of
 from aiperf_core.described import Described, DescribedImplementation, TargetRef
 from aiperf_core.devices.device import Device, DeviceKind
 from aiperf_core.devices.flush_bound import FlushBound
+from aiperf_core.devices.witness import Quiet
 from aiperf_core.events import Progress
-from aiperf_core.executor import HERE, ExecutorKind, WorkerHandle
+from aiperf_core.executor import BUILT_IN, HERE, ExecutorKind, WorkerHandle
 from aiperf_core.formats.candidate import CandidateSource
 from aiperf_core.harness.isolation import process_monitor
 from aiperf_core.harness.processes.child import Child, ForkServer
@@ -20,6 +21,7 @@ from aiperf_core.harness.run.options import COMPILING, Options
 from aiperf_core.measurements import Ceilings
 from aiperf_core.requirements import Hardware
 from aiperf_core.results.models import Judging
+from aiperf_core.simulated import CLOCK, Simulated
 from aiperf_core.targets import WORLD_SIZE, Selection
 
 # The part of the samples of trusted code that are compared with the reference.
@@ -165,6 +167,7 @@ class Setup:
     log_path: the file for what a process prints, by the name of the process.
     seed: of a run that is trusted.
     before: how long the phases of an earlier run of the target took.
+    quiet: the quiet time of the witness on this machine.
     """
 
     plan: Plan
@@ -181,6 +184,7 @@ class Setup:
     reporter: Reporter
     seed: int
     before: Mapping[str, float] = field(factory=dict)
+    quiet: Quiet = field(factory=Quiet)
 
     @property
     def untrusted(self) -> bool:
@@ -201,7 +205,14 @@ class Setup:
     @property
     def clock(self) -> str:
         """The clock that decides. A processor has no clock apart from the caller's."""
+        if self.simulated:
+            return CLOCK
         return self.plan.described.clock if self.kind.clock else "wall"
+
+    @property
+    def simulated(self) -> Simulated | None:
+        """Virtual time that implementations return; None where they are timed."""
+        return self.plan.described.simulated
 
     @property
     def cold(self) -> bool:
@@ -218,6 +229,17 @@ class Setup:
         return self.kind.on_host or self.untrusted
 
     @property
+    def witnessed(self) -> bool:
+        """Whether the witness runs before samples by the wall clock: of trusted code, in one process here."""
+        here = self.plan.executor in BUILT_IN and not self.plan.world_size
+        return here and self.clock == "wall" and not self.untrusted and self.guards("conditions")
+
+    @property
+    def floors(self) -> bool:
+        """Whether implementations are timed at the sizes of the host floor too."""
+        return bool(self.plan.described.floor) and self.clock == "wall" and not self.untrusted
+
+    @property
     def memory_decides(self) -> bool:
         """True where the memory of all calls of untrusted code decides its verdict.
 
@@ -232,7 +254,8 @@ class Setup:
         The process must be stopped at other times, and its clock compared with the supervisor's: time that a lying
         clock leaves out of a call would seem to be work beside it.
         """
-        return self.guards("process_census", "clocks_agree") and self.pausing and not self.plan.world_size
+        timed = not self.plan.world_size and not self.simulated
+        return self.guards("process_census", "clocks_agree") and self.pausing and timed
 
     @property
     def resamples(self) -> bool:
@@ -251,7 +274,7 @@ class Setup:
 
     @property
     def judging(self) -> Judging:
-        """What decides how the observations are judged."""
+        """Rules by which the observations are judged."""
         return Judging(
             self.options.policy,
             sorted(self.options.off),

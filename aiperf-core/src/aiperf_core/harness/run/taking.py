@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
+from aiperf_core.devices.witness import Quiet
 from aiperf_core.executor import WorkerHandle
 from aiperf_core.harness.isolation import process_monitor
 from aiperf_core.harness.processes import answers
@@ -16,7 +17,9 @@ from aiperf_core.harness.run.participant import Participant
 from aiperf_core.harness.run.setup import Trust
 from aiperf_core.measurements import Batch
 from aiperf_core.results.models import Sighting
+from aiperf_core.simulated import CLOCK
 from aiperf_core.stats.observations import Clocks
+from aiperf_core.stats.witness import OFF
 
 _SEED_BITS = 62
 # The number of seeds where their guard is switched off.
@@ -66,6 +69,8 @@ class Method:
     fingerprints: whether a fingerprint of the output can be queued behind the clock's stop. It can move the stop by
         microseconds, so of short calls only some samples have one, which are judged and not counted.
     timeout_s: of a sample.
+    witnessed: whether the witness runs before the samples by the wall clock. It runs in the worker's process, so that
+        of untrusted code it would prove nothing.
     answers_only: whether blocks have one sample, which is judged, as are all of the warm-up.
     """
 
@@ -78,12 +83,18 @@ class Method:
     trust: Trust
     fingerprints: bool
     timeout_s: float
+    witnessed: bool = False
     answers_only: bool = False
 
     @property
     def clock_cost_s(self) -> float:
-        """What the clock adds to a sample."""
+        """Cost of the clock in a sample, in seconds."""
         return self.clocks.cost_s.get(self.clock, 0.0)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether samples have virtual times, for which nothing need be warm and nothing is too short."""
+        return self.clock == CLOCK
 
     def call_s(self, sample: Sample, calls: int) -> float:
         """The time of a call in a sample, without the clock's own cost."""
@@ -127,6 +138,7 @@ class SampleTaker:
     rng: draws the seeds.
     first_seed: the seed of the values that the inputs had when they were made.
     drawn: all seeds that were drawn.
+    quiet: the quiet time of the witness.
     clockwork: where the time goes.
     present: the seed of the values in the memory of the last sample; None where it is unknown.
     """
@@ -135,6 +147,7 @@ class SampleTaker:
     method: Method
     rng: random.Random
     first_seed: int
+    quiet: Quiet = field(factory=Quiet)
     drawn: list[int] = field(factory=list)
     clockwork: Clockwork = field(factory=Clockwork)
     present: int | None = None
@@ -189,6 +202,7 @@ class SampleTaker:
                 timeout_s(method.timeout_s, first=first),
                 watcher,
                 clock=clock or method.clock,
+                witness=self._witness(participant, clock or method.clock),
                 numbers=self._numbers,
                 calls=calls or participant.pace.calls or 1,
                 deliver=method.trust.untrusted,
@@ -199,6 +213,13 @@ class SampleTaker:
             self.present = None
             return None
         return sample and evolve(sample, stopped_s=stopped_s)
+
+    def _witness(self, participant: Participant, clock: str) -> dict[str, Any] | None:
+        """The witness before a sample, as the worker is asked for it; None for none."""
+        turns, quiet_s = self.quiet.turns(participant.pace.whole_sample_s), self.quiet.turn_s
+        if not (self.method.witnessed and clock == "wall" and turns):
+            return None
+        return {"turns": turns, "at_most_s": quiet_s and (1 + OFF) * quiet_s}
 
     def _prepare(self, participant: Participant, renew: Callable[[], None]) -> float | None:
         """Have a process get ready, and renew the inputs while it is stopped.
@@ -235,9 +256,11 @@ class SampleTaker:
         standing = watcher and (watcher.standing(), process_monitor.own_wait_s())
         asked = time.perf_counter()
         answer = participant.worker.ask("sample", timeout=timeout_s, on_notice=notices.note, **request)
-        answered = time.perf_counter()
+        answered, sample = time.perf_counter(), answers.sample(answer)
+        answered -= sample.witness_took_s
         self.clockwork.messages_s += answered - asked - notices.bracket_s
-        sample = answers.sample(answer)
+        if sample.witness_s is not None:
+            self.quiet.note(sample.witness_s)
         if self.method.trust.untrusted:  # beside trusted code other threads may be busy
             sample = evolve(sample, begun_s=notices.begun_s(asked), replied_s=answered - asked)
         return evolve(
@@ -365,7 +388,7 @@ class SampleTaker:
 
 
 def wrong_output(one: Participant, compared: dict[str, Any], where: str = "") -> Sighting | None:
-    """What the judge's comparison of an output has found; None where the output is right. `where` begins the text."""
+    """Sighting of a wrong output by the judge's comparison; None where the output is right. `where` begins the text."""
     if compared["error"] is None:
         return None
     issue = "output.quality_below_budget" if one.declared.lossy else "output.wrong_values"

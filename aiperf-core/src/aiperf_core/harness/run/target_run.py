@@ -110,7 +110,7 @@ def _sample(bench: Bench, rounds: Rounds) -> bool:
 
 
 def _suspects(bench: Bench, error: JudgeError) -> str:
-    """What is known of who took the memory for which a process of the harness was killed."""
+    """Suspects that took the memory for which a process of the harness was killed, as text."""
     if not bench.setup.untrusted or "SIGKILL" not in str(error):
         return ""
     if bench.workers.overuse:
@@ -145,6 +145,8 @@ def _unjudged(bench: Bench, rounds: Rounds, *, created: str, complete: bool) -> 
         executor=plan.executor,
         no_gain=plan.described.no_gain_on.get(setup.device.name),
         judging=setup.judging,
+        simulated=setup.simulated,
+        witness_quiet_s=setup.quiet.turn_s if setup.witnessed else None,
         complete=complete,
     )
 
@@ -158,6 +160,7 @@ def _problem(bench: Bench) -> Problem:
         input_bytes=opened["input_bytes"],
         output_bytes=opened["output_bytes"],
         world_size=max(1, plan.world_size),
+        floor=dict(plan.described.floor) if bench.setup.floors else {},
         nodes=max(1, *(len(set(one.recorder.ranks.places)) for one in bench.participants)),
         **opened["cost"],
     )

@@ -180,7 +180,7 @@ class Workers:
 
     @property
     def overuse(self) -> str:
-        """What the candidate was ended for, if it took too much of disk or memory; else empty."""
+        """Limit of disk or memory for which the candidate was ended; empty where it was not."""
         return "" if self._scratch is None else self._scratch.overuse
 
     def _start(self, one: Participant) -> WorkerHandle:
@@ -201,7 +201,7 @@ class Workers:
             raise ChildError("exited", what) from error
 
     def memory_limit(self) -> int | None:
-        """What a process that runs a user's code may take, in bytes; None for no limit."""
+        """Memory limit of a process that runs a user's code, in bytes; None for no limit."""
         # A CUDA process maps far more than it uses, and the limit counts mappings.
         if not self.setup.kind.on_host:
             return None

@@ -13,14 +13,16 @@ from aiperf_core.measurements import Estimate, Spread
 from aiperf_core.names import words
 from aiperf_core.render import notes as noted
 from aiperf_core.render.manifest import ending, gpu_name, processor, rates, set_aside
-from aiperf_core.render.row_columns import less_memory, peak_of, rate_of
+from aiperf_core.render.row_columns import less_memory, peak_of, rate_of, ratio_of
 from aiperf_core.render.summary import chosen, counts, others_distrusted, verdicts
-from aiperf_core.render.table import APART, role_of
+from aiperf_core.render.table import APART
 from aiperf_core.report.machine_notes import is_machine_wide, machine_notes
 from aiperf_core.report.metrics import METRICS, bound_name
 from aiperf_core.report.text import problem_size
-from aiperf_core.results.filenames import MANIFEST
+from aiperf_core.report.verdict_text import price, role_text
+from aiperf_core.results.filenames import MANIFEST, file_name
 from aiperf_core.results.models import Conditions, Manifest, Row, SkippedTarget, TargetResult, Verdict
+from aiperf_core.simulated import how_taken
 from aiperf_core.stats.best import best_gain
 from aiperf_core.validity.issues import Issue
 
@@ -44,6 +46,7 @@ class Line:
     name: str
     role: str
     verdict: str
+    price: str = ""
     median: Figure
     speedup: Figure
     rate: str
@@ -123,6 +126,7 @@ class Report:
     environment: list[tuple[str, str]]
     ceilings: list[tuple[str, str]]
     files: list[tuple[str, str]]
+    other_files: int
     seal: str | None
     unread: list[tuple[str, str]]
 
@@ -140,6 +144,8 @@ def report(
     sections = [_section(number, result, issues) for number, result in enumerate(results, 1)]
     hashes = dict(manifest.hashes)
     seal = hashes.pop(MANIFEST, None)
+    every = [*manifest.files.items(), *manifest.sources.items(), *hashes.items()]
+    files = [one for one in every if _is_of(one[0], results[0].target)] if len(results) == 1 else every
     return Report(
         title=title,
         manifest=manifest,
@@ -150,10 +156,25 @@ def report(
         sections=sections,
         environment=[*_environment(manifest), *machine_notes(results)],
         ceilings=_ceilings(manifest),
-        files=[*manifest.files.items(), *manifest.sources.items(), *hashes.items()],
+        files=files,
+        other_files=len(every) - len(files),
         seal=seal,
         unread=list(unread),
     )
+
+
+def _is_of(path: str, target: str) -> bool:
+    """True for a hash of a package, or of a module, kernel or result that has the name of the target.
+
+    The hash of a package covers the kernels of other names.
+    """
+    name = path.rpartition("/")[2]
+    base = target.partition("@")[0].rpartition(".")[2]
+    if path.startswith("targets/"):
+        return name.startswith(f"{file_name(target)}.")
+    if "/" in path:
+        return name.partition(".")[0] == base
+    return "." not in path or name.rpartition(".")[2] == base
 
 
 # --- the page's top
@@ -190,8 +211,8 @@ def _section(number: int, result: TargetResult, issues: Mapping[str, Issue]) -> 
         result=result,
         sizes=problem_size(result.problem),
         how=(
-            f"{result.device}, {result.clock} clock, {result.cache} cache, verified {result.problem.tolerance}, "
-            f"{result.tier} tier"
+            f"{result.device}, {how_taken(result.simulated, result.clock, result.cache)}, verified "
+            f"{result.problem.tolerance}, {result.tier} tier"
         ),
         outcome=_outcome(result, best),
         headline=_line(result, row, best) if row else None,
@@ -230,10 +251,11 @@ def _line(result: TargetResult, row: Row, best: Row | None) -> Line:
     light = METRICS["speed_of_light_fraction"].of(result, row).value
     return Line(
         name=row.name,
-        role=role_of(row),
+        role=role_text(row),
         verdict="" if row.verdict is Verdict.MEASURED else row.verdict.value,
+        price=price(result, row),
         median=Figure(time.value, time.interval),
-        speedup=_speedup(row.speedup),
+        speedup=_speedup(row.speedup) if row.speedup else Figure(ratio_of(result, row)),
         rate=rate_of(row) if row.is_believed else "",
         speed_of_light=Figure(units.percent(light / 100), bound_name(result, row)) if light else Figure(),
         memory=" ".join(filter(None, (peak_of(row), less_memory(row) if row.is_believed else ""))),
@@ -273,7 +295,7 @@ def _seen(rows: Sequence[Row], issues: Mapping[str, Issue]) -> list[Seen]:
     return [Seen(issue, issues.get(issue), [*told.items()]) for issue, told in messages.items()]
 
 
-CONDITIONS = ("implementation", "SM clock", "processor clock", "hottest", "power", "clocks held down", "others' load")
+CONDITIONS = ("implementation", "SM clock", "processor clock", "hottest", "power", "throttled", "others' load")
 
 
 def _conditions(rows: Sequence[Row]) -> list[list[str]]:

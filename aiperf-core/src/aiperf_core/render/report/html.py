@@ -11,7 +11,8 @@ from aiperf_core.errors import AiperfError
 from aiperf_core.render.report.content import Report
 from aiperf_core.render.summary import chosen
 from aiperf_core.report import html, layout, picture, roofline, sample_charts, svg
-from aiperf_core.report.result import Point, counted, figure
+from aiperf_core.report.layout import Link
+from aiperf_core.report.result import Origin, Point, counted, figure
 from aiperf_core.results.models import Manifest, TargetResult
 from aiperf_core.stats.best import best_variant
 
@@ -29,7 +30,7 @@ def render(report: Report, results: Sequence[TargetResult], manifest: Manifest, 
             policy=Markup(policy),
             style=style,
             svg=svg.markup,
-            glance=_glance(report),
+            glance=glance(report),
             pictures={
                 number: sample_charts.of_target(result, best_variant(result))
                 for number, result in enumerate(results[:drawn], 1)
@@ -39,24 +40,33 @@ def render(report: Report, results: Sequence[TargetResult], manifest: Manifest, 
     )
 
 
-def _glance(report: Report) -> Markup:
-    """The speedup of the variant that stands for each target."""
+def glance(report: Report, link: Link | None = None) -> Markup:
+    """The picture of the speedups of the variants that stand for the targets; empty for a report without speedups.
+
+    link: gives the address of a target; without it, points lead nowhere.
+    """
     rows = [(section.result.target, chosen(section.result)) for section in report.sections]
     points = [
-        Point(label=target, x=figure(row.speedup), y=counted(float(index), "count"), mark=row.verdict.value)
+        Point(
+            label=target,
+            x=figure(row.speedup),
+            y=counted(float(index), "count"),
+            mark=row.verdict.value,
+            origin=Origin("", target),
+        )
         for index, (target, row) in enumerate(rows)
         if row and row.speedup
     ]
-    return picture.both(sample_charts.speedups(points, title="")) if points else Markup("")
+    return picture.both(sample_charts.glance(points), link) if points else Markup("")
 
 
-def _rooflines(results: Sequence[TargetResult], manifest: Manifest) -> list[tuple[str, Markup]]:
-    """For each device its name, and the picture of its roofline."""
+def _rooflines(results: Sequence[TargetResult], manifest: Manifest) -> list[tuple[roofline.Panel, Markup]]:
+    """For each device its panel, and the picture of it."""
     try:
         panels = roofline.roofline(results, manifest).panels
-    except AiperfError:  # no result has both traffic and arithmetic
+    except AiperfError:  # no result has a bound
         return []
-    return [(panel.device, picture.both(roofline.draw(panel))) for panel in panels]
+    return [(panel, picture.both(roofline.draw(panel))) for panel in panels]
 
 
 def page_style() -> str:

@@ -61,7 +61,7 @@ def _top(report: Report) -> Iterator[str]:
                     code(one.result.target),
                     code(one.headline.name) if one.headline else "no variant ran",
                     _figure(one.headline.speedup) if one.headline else "",
-                    ", also ".join(filter(None, (one.headline.verdict if one.headline else "", one.troubled))),
+                    ", also ".join(filter(None, (_verdict(one.headline) if one.headline else "", one.troubled))),
                 )
                 for one in report.sections
             ),
@@ -101,13 +101,17 @@ def _section(section: Section) -> Iterator[str]:
         yield _list((label, plain(value)) for label, value in section.notes)
 
 
+def _verdict(line: Line) -> str:
+    return ", ".join(filter(None, (line.verdict, line.price)))
+
+
 def _cells(line: Line) -> list[str]:
     return [
         f"**{code(line.name)}**" if line.best else code(line.name),
         plain(line.role),
         _figure(line.median),
         _figure(line.speedup),
-        line.verdict,
+        _verdict(line),
         plain(line.rate),
         _figure(line.speed_of_light),
         plain(line.memory),
@@ -153,6 +157,9 @@ def _end(report: Report) -> Iterator[str]:
     if report.files:
         yield "### SHA-256 of sources and results"
         yield _list((code(name), code(digest)) for name, digest in report.files)
+    if report.other_files:
+        more = f"{report.other_files} more, of other targets,"
+        yield f"{more} are in the manifest of the bundle, and the seal covers them."
     yield "### Seal"
     yield code(report.seal) if report.seal else "None: the run has not ended."
 

@@ -1,4 +1,4 @@
-"""What an implementation changed in its process, or set otherwise than the baseline.
+"""Global state that an implementation changed in its process, or set otherwise than the baseline.
 
 The snapshots are claims of that process: a difference is proof, and no difference is none. What decides a time or an
 answer is in other processes.

@@ -1,4 +1,4 @@
-"""What a worker does between its calls, as the kernel and the driver show its process to the supervisor.
+"""Activity of a worker between its calls, as the kernel and the driver show its process to the supervisor.
 
 Most figures are compared with the baseline's: what its process does as well belongs to the harness or the machine.
 """
@@ -43,7 +43,7 @@ def look(evidence: Evidence) -> list[Seen] | NotObserved:
 
 
 def _compare(census: list[Census], others: list[Census], evidence: Evidence) -> list[Seen]:
-    """What censuses show of a process, beside those of the baseline."""
+    """Compare the censuses of a process with those of the baseline."""
     found = (
         _children(census, others),
         _busy(census, others, evidence),

@@ -27,9 +27,8 @@ def look(evidence: Evidence) -> Iterable[Seen] | NotObserved:
 
 
 def call_times(samples: Samples, clock: str) -> list[tuple[int, float]]:
-    """The round and the seconds of one call, for each sample by a clock (`device` or `wall`)."""
-    column = samples.device_s if clock == "device" else samples.wall_s
-    together = zip(samples.round, column, samples.calls, strict=False)
+    """The round and the seconds of one call, for each sample by a clock (as of `Samples.by`)."""
+    together = zip(samples.round, samples.by(clock), samples.calls, strict=False)
     return [(number, time / max(calls, 1)) for number, time, calls in together if time is not None]
 
 

@@ -1,9 +1,9 @@
-"""The docstring of a benchmark's file in parts: paragraphs, and sections such as `Workload   text`."""
+"""The docstring of a benchmark's file in parts: paragraphs, and sections such as `Question    text`."""
 
 import re
 from collections.abc import Iterator
 
-# `Workload   b = 2a + 1 over n float32 values`, with the lines that follow.
+# `Numbers     b = 2a + 1 over n float32 values`, with the lines that follow.
 _SECTION = re.compile(r"(?P<label>[A-Z]\w*)  +(?P<text>.+)", re.DOTALL)
 
 
@@ -18,3 +18,13 @@ def parts(docstring: str) -> Iterator[list[tuple[str, str]]]:
             match = _SECTION.fullmatch(section)
             sections.append((match["label"], match["text"]) if match else ("", section))
         yield sections
+
+
+def labels(docstring: str) -> tuple[str, ...]:
+    """The labels of a docstring's sections, in order."""
+    return tuple(label for block in parts(docstring) for label, _ in block if label)
+
+
+def section(docstring: str, label: str) -> str:
+    """The text of the section of that label; empty without one."""
+    return next((text for block in parts(docstring) for found, text in block if found == label), "")
