@@ -1,0 +1,1 @@
+"""Commands for readers and authors of lessons."""

@@ -1,0 +1,1 @@
+"""The course of `aiperf learn`: predict a lesson's result, measure it, compare."""

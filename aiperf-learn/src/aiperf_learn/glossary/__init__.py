@@ -1,0 +1,1 @@
+"""The glossary: terms of results, methods and machines, in plain words."""
