@@ -32,8 +32,14 @@ def regression(folder):
 
 def whole(folder, number, **changes):
     """A sealed bundle with every kind of row, and these fields of the manifest."""
-    bundle = Bundle.create_at(folder / f"whole-{number:04d}")
-    bundle.write_target(example.result())
+    return of_targets(folder / f"whole-{number:04d}", [example.result().target], **changes)
+
+
+def of_targets(folder, targets, **changes):
+    """A sealed bundle with every kind of row of each of these targets."""
+    bundle = Bundle.create_at(folder)
+    for target in targets:
+        bundle.write_target(evolve(example.result(), target=target))
     hashes = {path: bundle.digest(path) for path in bundle.result_files}
     bundle.write_manifest(sealed(evolve(example.manifest(), **changes), hashes, bundle.path))
     return bundle

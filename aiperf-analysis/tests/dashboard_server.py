@@ -3,6 +3,8 @@
 import re
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,14 @@ class Served:
     address: str
     process: subprocess.Popen
     errors: Path
+
+    def settle(self) -> None:
+        """Wait until the overview is whole: until then, a browser loads its pages again by itself."""
+        while True:
+            with urllib.request.urlopen(self.address) as answer:
+                if "refresh" not in answer.headers:
+                    return
+            time.sleep(0.05)
 
     def faults(self) -> str:
         """What it wrote to its output of errors."""

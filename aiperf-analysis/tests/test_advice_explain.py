@@ -1,6 +1,7 @@
 """The rules of `aiperf explain`: each on a row that it is about, none on a row without a defect; labels and the command."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -356,7 +357,7 @@ def test_short_work_is_not_far_from_memory() -> None:
 
 
 def write_labels(folder: Path, *texts: str) -> Path:
-    (folder / "labels.toml").write_text("\n".join(texts))
+    (folder / "labels.toml").write_text("\n".join(texts), encoding="utf-8-sig")
     return folder
 
 
@@ -472,9 +473,32 @@ def test_without_a_profile_it_says_how_to_take_one(stored: Bundle) -> None:
     result = run(f"{stored.path}:ch07.memory_access:wide")
     assert result.exit_code == 0
     assert (
-        "1 row without a profile: rules on kernels, copies and counters saw nothing. Take one: aiperf profile "
+        "1 row without a profile, so kernel and counter rules were skipped. Take one: aiperf profile "
         "ch07.memory_access --device cuda --size cuda --tool ncu\n"
     ) in result.stdout
+
+
+def test_it_says_where_the_best_implementation_stops(stored: Bundle, tmp_path: Path) -> None:
+    """By its share of its bound, and by the bytes that it moves where a profile has them."""
+    address = f"{stored.path}:ch07.memory_access:wide"
+    said = "ch07.memory_access:wide, the best, reaches 82 % of its bound (memory)"
+    assert f"{said}, by the declared bytes; a profile by ncu counts those that it moves." in " ".join(
+        run(address).stdout.split()
+    )
+    profile = evolve(profiled("ncu", {"dram_bytes": 1.1 * BYTES}), implementation="wide")
+    store.write(tmp_path / "more", profile, tmp_path)
+    found = run(address, "--profiles", tmp_path / "more")
+    reached = f"{said}, and moves 1.10 times the declared bytes, with which 91 % is the most that it can reach."
+    assert reached in " ".join(found.stdout.split())
+    assert "the best, reaches" not in run(f"{stored.path}:ch07.memory_access:strided").stdout
+
+
+def test_a_kernel_in_c_is_profiled_by_perf() -> None:
+    """The profiler of torch sees operators, and a kernel in C is none."""
+    python, in_c = (subject(clean(requires=needs), device="cpu") for needs in ([], ["compiler"]))
+    assert [one.endswith("--tool perf") for one in explain._commands([python])] == [False]
+    assert [one.endswith("--tool perf") for one in explain._commands([python, in_c])] == [True]
+    assert [one.endswith("--tool perf") for one in explain._commands([in_c, python])] == [True]
 
 
 def test_rows_that_are_not_believed_get_no_advice(stored: Bundle) -> None:
@@ -482,7 +506,7 @@ def test_rows_that_are_not_believed_get_no_advice(stored: Bundle) -> None:
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
         "aiperf: there is no believed row in 1 bundle. Left out: INVALID: sample 17 does not match the reference of "
-        "its own seed; SKIPPED: needs sm_90a (this machine has no CUDA GPU). Run more targets: aiperf run PATTERN\n"
+        "its own seed. Run more targets: aiperf run PATTERN\n"
     )
     names = {one["what"] for one in json.loads(run(stored.path, "--json").stdout)["left_out"]}
     assert "ch07.memory_access:remembered" in names
@@ -512,8 +536,12 @@ def test_the_rules_are_listed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "name at least one bundle: aiperf explain BUNDLE. The bundles: aiperf results"),
-        (("--rules", "x"), "--rules lists all rules and takes no bundle."),
+        ((), "name a TERM or a BUNDLE, or give --rules or --terms alone. The bundles: aiperf results"),
+        (("--rules", "x"), "name a TERM or a BUNDLE, or give --rules or --terms alone. The bundles: aiperf results"),
+        (
+            ("--rules", "--terms"),
+            "name a TERM or a BUNDLE, or give --rules or --terms alone. The bundles: aiperf results",
+        ),
     ],
 )
 def test_bad_input(arguments: tuple[str, ...], message: str) -> None:
@@ -524,3 +552,42 @@ def test_bad_input(arguments: tuple[str, ...], message: str) -> None:
 def test_nothing_to_explain() -> None:
     with pytest.raises(AiperfError):
         explain.explain(select([], folder=Path("/nowhere")))
+
+
+# --- terms
+
+
+def test_a_term_is_explained_by_any_of_its_names(aiperf: Callable[..., Any]) -> None:
+    shown = aiperf("explain", "host", "share")
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.splitlines()[0] == "host share"
+    assert "formula: 1 - device time / wall time" in shown.out
+    assert aiperf("explain", "speed of light").out == aiperf("explain", "SOL").out
+    assert json.loads(aiperf("explain", "sol", "--json").out)["title"] == "SOL"
+
+
+def test_the_terms_are_listed(aiperf: Callable[..., Any]) -> None:
+    shown = aiperf("explain", "--terms", columns=80)
+    assert shown.code == 0
+    assert shown.out.startswith("Glossary\n")
+    assert "\nBounds\n" in shown.out
+
+
+def test_a_misspelt_term_has_a_hint(
+    aiperf: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = aiperf("explain", "goodpt")
+    assert shown.code == 2
+    assert shown.err.startswith("aiperf: 'goodpt' names no bundle.")
+    assert shown.err.endswith("Nor is it a term. Did you mean 'goodput'? The terms: aiperf explain --terms\n")
+
+
+def test_a_bundle_of_the_name_of_a_term_is_explained_instead(
+    aiperf: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, example_runs: Path
+) -> None:
+    shutil.copytree(example_runs / "whole", tmp_path / "artifacts" / "runs" / "warp")
+    monkeypatch.chdir(tmp_path)
+    assert "32 threads" not in aiperf("explain", "warp").out
+    (tmp_path / "artifacts").rename(tmp_path / "elsewhere")
+    assert "32 threads" in aiperf("explain", "warp").out

@@ -10,7 +10,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "aiperf_analysis"
 # From the ground up. A room is a folder, or a file of the package's own folder.
 LAYERS = (
-    {"documents", "filters"},
+    {"documents", "filters", "sparkline"},
     {"fleet_documents"},
     {"selection", "machine", "power_watch", "live", "models"},
     {"joint", "sizes", "history"},

@@ -102,6 +102,8 @@ def test_a_suspect_is_confirmed_once_and_is_then_a_regression(place, monkeypatch
     assert (report["status"], report["exit_code"], len(report["bundles"])) == ("regression", 4, 2)
     (decision,) = report["decisions"]
     assert decision["change_percent"] == pytest.approx(5.2, abs=0.2)
+    assert (decision["now"], decision["course"][-1]) == (1.052e-3, 1.052e-3)
+    assert (decision["before"], len(decision["course"])) == (pytest.approx(1e-3, rel=1e-3), 12)
     assert (decision["agree"], decision["reason"]) == (2, "2 runs in a row agree")
 
 
@@ -169,7 +171,15 @@ def test_the_report_has_four_files(place, monkeypatch):
     summary = (report / "summary.md").read_text()
     assert summary.startswith("### n: 1 regression, after 11 earlier runs\n")
     assert "| ch07.memory\\_access" not in summary
-    assert "| ch07.memory_access:coalesced | time | REGRESSION | +5." in summary
+    lines = summary.splitlines()
+    assert lines[2] == (
+        "- **ch07.memory_access:coalesced** regressed: time 1.0000 ms → 1.0520 ms, 1.052x \\[1.043, 1.061\\]"
+    )
+    assert lines[4] == "| row | metric | word | before | now | now / before | runs | history | why |"
+    assert lines[6] == (
+        "| ch07.memory_access:coalesced | time | REGRESSION | 1.0000 ms | 1.0520 ms | 1.052x \\[1.043, 1.061\\] | 10 "
+        "| ▁▂▁▂▁▂▁▂▁▁██ | 2 runs in a row agree |"
+    )
     tree = ElementTree.parse(report / "junit.xml")
     assert [one.get("type") for one in tree.iter("failure")] == ["REGRESSION"]
     assert "n: regression" in (report / "badge.svg").read_text()
@@ -182,15 +192,30 @@ def test_names_of_bundles_cannot_write_markup():
     assert _cell("a|b <img> [x](y) `c` @you") == "a\\|b &lt;img&gt; \\[x\\](y) 'c' @\u200byou"
 
 
-def test_notify_gets_the_report_and_a_failure_is_told(place, monkeypatch, tmp_path):
+def test_notify_gets_the_report(place, monkeypatch, tmp_path):
     script = [sys.executable, "-c", "import sys; open('told.json', 'w').write(sys.stdin.read())"]
     (tmp_path / "suite.toml").write_text(f"notify = {json.dumps(script)}\n{SUITE}")
     assert run(monkeypatch, Measures(place, 1.0)).return_value == 0
     assert json.loads((tmp_path / "told.json").read_text())["suite"] == "n"
-    (tmp_path / "suite.toml").write_text(f'notify = ["./none"]\n{SUITE}')
-    done = run(monkeypatch, Measures(place, 1, 1.0))
-    assert done.return_value == 0
-    assert "notify: [Errno 2]" in done.output
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [(["./none"], "[Errno 2]"), (["sh", "-c", "printf '\\377'; exit 3"], "'sh' ended with 3")],
+)
+def test_a_command_of_notify_that_fails_is_told(place, monkeypatch, tmp_path, command, why):
+    (tmp_path / "suite.toml").write_text(f"notify = {json.dumps(command)}\n{SUITE}")
+    done = run(monkeypatch, Measures(place, 1.0))
+    assert (done.return_value, f"notify: {why}" in done.output) == (0, True)
+
+
+def test_a_row_with_few_runs_has_its_times(place, monkeypatch):
+    for path in sorted(place.iterdir())[3:]:
+        path.rename(place.parent / path.name)
+    done = run(monkeypatch, Measures(place, 1.5))
+    assert " 1.0000 ms  1.5000 ms       1.5000x  3 runs before it" in done.output
+    summary = Path("artifacts/ci/n/report/summary.md").read_text()
+    assert "| NEW | 1.0000 ms | 1.5000 ms | 1.5000x | 3 | ▁▁▁█ | 3 runs before it;" in summary
 
 
 # --- check
@@ -398,11 +423,25 @@ def test_what_makes_a_machine_busy(monkeypatch):
     import psutil
 
     monkeypatch.setattr(psutil, "cpu_percent", lambda interval: 50.0)
-    monkeypatch.setattr(fitness, "gpu_processes", lambda: 2)
-    assert fitness.busy(Busy(processors=0.4)) == [
-        "50 % of the processors are busy (at most 40 %)",
-        "2 processes use a GPU (at most 0)",
+    with subprocess.Popen(["sleep", "60"]) as first, subprocess.Popen(["sleep", "60"]) as second:
+        first_key, second_key, ended, idle = (first.pid, 1.0), (second.pid, 2.0), (0, 3.0), (1, 4.0)
+        times = [
+            {first_key: 5.0, idle: 9.0, ended: 1.0},
+            {first_key: 5.25, second_key: 0.75, idle: 9.01},
+        ]
+        monkeypatch.setattr(fitness, "_processor_times", iter(times).__next__)
+        monkeypatch.setattr(fitness, "gpu_processes", lambda: [first.pid, 0])
+        reasons = fitness.busy(Busy(processors=0.4))
+        first.kill()
+        second.kill()
+    assert reasons == [
+        f"50 % of the processors are busy (at most 40 %), in 1 s by 'sleep' (process {second.pid}) for 750 ms, 'sleep' "
+        f"(process {first.pid}) for 250 ms",
+        f"2 processes use a GPU (at most 0): 'sleep' (process {first.pid}), process 0",
     ]
+    monkeypatch.undo()
+    monkeypatch.setattr(psutil, "cpu_percent", lambda interval: 50.0)
+    monkeypatch.setattr(fitness, "gpu_processes", lambda: [1, 1])
     assert fitness.busy(Busy(processors=0.6, gpu_processes=2)) == []
 
 

@@ -26,7 +26,7 @@ from aiperf_core.plugins import load_plugins
 HERE = Path(__file__).parent
 SITE = runpy.run_path(str(HERE / "dashboard_site.py"))
 HISTORY = runpy.run_path(str(HERE / "history_bundles.py"))
-client_of = SITE["client_of"]
+client_of, links = SITE["client_of"], SITE["links"]
 NAMES = [name for name in sorted(load_plugins().analyses) if name not in ("trace", "trace-diff")]
 TARGETS = """
 [[target]]
@@ -175,6 +175,16 @@ def test_a_series_in_the_order_of_time(client):
     times = [one["cells"]["time"]["value"] for one in found["tables"][0]["records"]]
     assert times == sorted(times)
     assert len(times) == 10
+
+
+def test_the_proposed_questions_of_calculators_have_answers(client):
+    questions = [one for one in links(client.get("/calc").text) if one.startswith("/calc?")]
+    assert len(questions) == 7
+    for address in questions:
+        page = client.get(address)
+        assert page.status_code == 200
+        assert 'class="lead"' in page.text, address
+        assert 'class="box warn"' not in page.text, address
 
 
 def test_calculators(client, aiperf):

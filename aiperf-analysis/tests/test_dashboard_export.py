@@ -1,8 +1,11 @@
 """`aiperf dashboard --export`: a static site without a server, whole or not there at all."""
 
 import html
+import os
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -69,6 +72,15 @@ def test_every_link_of_the_site_is_relative_and_has_its_file(folder, aiperf, tmp
     assert list(site.glob("compare-*.html"))
     for file in (*pages, *others):
         assert re.fullmatch(r"[a-z0-9._/-]+", str(file.relative_to(site))), file
+
+
+def test_a_locale_without_these_letters_writes_the_same_site(made, tmp_path):
+    made.bundle("here", labels={"who": "café"})
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "aiperf_core", "dashboard", str(made.folder), "--export", str(tmp_path / "site")]
+    done = subprocess.run(command, env=plain, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert any("café" in page.read_text(encoding="utf-8") for page in (tmp_path / "site").rglob("*.html"))
 
 
 def test_the_data_are_those_of_the_server(folder, aiperf, plugins, tmp_path):

@@ -149,6 +149,7 @@ def test_a_run_is_followed_to_its_end(server, run):
         "implementation": "fused", "block": "3, round 1 of 2", "samples": "30",
         "interval": "1.50x to 2.00x, fused: ±14 %, wanted ±1 %", "left": "5.00 s", "clock": "3.00 GHz",
         "temperature": "55.0 °C", "throttled": "-", "load": data["fields"]["load"], "device": "cpu", "bundle": "/tmp/b",
+        "title": "a.one · fused 1.7x ±14 % · 5 s left",
     }  # fmt: skip
     assert "<svg" in data["picture"]
     run.progress(4, low=1.5, high=2.0)
@@ -318,6 +319,8 @@ def test_pages_and_documents(runtime, made, monkeypatch):
     run.progress(7, implementation=hostile, target=hostile)
     text = client.get("/live").text
     assert f'data-live="/api/v1/live/{run.name}/events"' in text
+    assert "<details><summary>Ended" not in text
+    assert re.search(r'data-field="title">[^<]* · [^<]* 1.7x ±14 % · 5 s left</a>', text)
     text = client.get(f"/live/{run.name}").text
     assert f'data-live="/api/v1/live/{run.name}/events?after=4"' in text
     assert 'value="0.2500"' in text
@@ -333,6 +336,9 @@ def test_pages_and_documents(runtime, made, monkeypatch):
     text = client.get(f"/live/{run.name}").text
     assert "The run has finished with exit code 0." in text
     assert "data-live" not in text
+    folded = client.get("/live").text.partition("<details><summary>Ended a short time ago: 1</summary>")[2]
+    assert f'<a href="/live/{run.name}" data-field="title">' in folded
+    assert ", 2 of 2 · finished</a>" in folded
     found = client.get(f"/live/{run.name}/results")
     assert (found.status_code, client.get(found.headers["location"]).status_code) == (303, 200)
 

@@ -4,6 +4,8 @@ import json
 import re
 import runpy
 import shutil
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,13 +13,16 @@ import pytest
 from attrs import evolve
 
 from aiperf_analysis.filters import Filters
+from aiperf_analysis.sources import source
 from aiperf_analysis.store import adding, database
 from aiperf_core.analysis import Analysis
+from aiperf_core.errors import UsageError
 from aiperf_core.report.result import counted
 from aiperf_core.results import example
 from aiperf_core.results.bundle import Bundle
 from aiperf_core.results.filenames import MANIFEST
 from aiperf_core.results.models import Document
+from aiperf_learn.glossary.terms import terms
 from aiperf_traces.example import Job, write
 
 HERE = Path(__file__).parent
@@ -107,6 +112,77 @@ def test_wrong_options_are_told_on_the_page_with_the_form(client):
     assert "&#39;objectiv&#39; is no option here. Did you mean &#39;objective&#39;?" in answer.text
 
 
+def navigation(client):
+    """The titles of the navigation, and those behind "More"."""
+    text = client.get("/").text.partition("</nav>")[0]
+    shown, _, more = text.partition(">More</summary>")
+    return tuple(re.findall(r'title="[^"]*">([^<]*)</a>', part) for part in (shown, more))
+
+
+def test_the_navigation_has_what_has_content(made, plugins, monkeypatch):
+    monkeypatch.setenv("AIPERF_PRICES", str(made.folder / "prices.toml"))
+    monkeypatch.setattr("aiperf_analysis.sources.source.LOOK_S", 0.0)
+    quick = made.result({"plain": 2e-3, "tiled": 1e-3}, tier="quick")
+    made.bundle("quick", quick)
+    client = client_of(made.folder, plugins)
+    shown, more = navigation(client)
+    documents = {"Profiles", "Loads", "Fleets", "Glossary"}
+    assert set(more) == {"Leaderboard", "Power", "Cost", "Goals", "Traces"} | documents
+    assert {"Overview", "Live", "Runs", "Compare", "Pareto", "What-if", "Machines"} <= set(shown)
+    assert '<details class="more" open>' in client.get("/power").text
+    made.bundle("whole", made.result({"plain": 2e-3, "tiled": 1e-3}, tier="standard", joules={"tiled": 0.1}))
+    write(made.folder / "job.json", Job())
+    (made.folder / "prices.toml").write_text("")
+    assert set(navigation(client)[1]) == {"Goals"} | documents
+    with_goals = client_of(made.folder, plugins, given={"targets": {"file": "goals.toml"}})
+    assert set(navigation(with_goals)[1]) == documents
+
+
+def test_the_glossary_has_each_term_and_headings_of_figures_lead_to_it(client):
+    page = client.get("/glossary").text
+    anchors = re.findall(r'<dt id="([^"]*)"', page)
+    assert anchors == [term.slug for term in terms()]
+    assert {*re.findall(r'href="/glossary#([^"]*)"', page)} <= {*anchors}
+    headings = re.findall(
+        r'<th scope="col"[^>]*>([^<]*)<a class="term" href="/glossary#([^"]*)"', client.get("/rows").text
+    )
+    assert ("median", "median") in headings
+    assert "run" not in dict(headings), "a term, and here no figure"
+    table = client.get("/api/v1/glossary").json()["tables"][0]
+    assert table["records"][0]["cells"]["term"] == "median"
+
+
+def test_the_page_of_an_error_asks_the_source_nothing(made, plugins, monkeypatch):
+    made.bundle("one")
+
+    def broken(source):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("aiperf_analysis.sources.source.FolderSource.contents", broken)
+    answer = client_of(made.folder, plugins).get("/runs")
+    assert answer.status_code == 500
+    assert "<h1>" in answer.text
+    assert 'href="/power"' in answer.text
+
+
+def test_a_page_that_is_opened_without_a_question_proposes_some(client, monkeypatch, tmp_path):
+    monkeypatch.setenv("AIPERF_PRICES", str(tmp_path / "none.toml"))
+    for address in ("/whatif", "/cost"):
+        answer = client.get(f"{address}?target=ch09.*")
+        assert answer.status_code == 200
+        box = re.search(r'<div class="box"><p>.*?</div>', answer.text, re.S)[0]
+        presets = links(box)
+        assert len(presets) >= 3
+        for preset in presets:
+            assert preset.startswith(f"{address}?target=ch09.%2A&")
+            assert client.get(preset).status_code == 200, preset
+            assert 'class="box warn"' not in client.get(preset).text, preset
+        assert "box warn" not in answer.text
+    text = client.get("/targets").text
+    assert "--set targets.file=goals.toml" in text
+    assert "box warn" not in text
+
+
 def test_the_history_of_a_thousand_runs_of_many_series_has_short_pages(client, monkeypatch):
     site = client.app.state.site
     found = site.result("history", Filters(), {})
@@ -121,12 +197,12 @@ def test_the_history_of_a_thousand_runs_of_many_series_has_short_pages(client, m
     first = client.get("/history?metric=time")
     assert len(first.text) < 2_000_000
     assert first.text.count("<figure") == 8
-    assert "page 1 of 5" in first.text
+    assert "page 1 of 13" in first.text
     seen = set()
-    for page in range(1, 6):
+    for page in range(1, 14):
         answer = client.get(f"/history?metric=time&page={page}")
         seen |= set(re.findall(r"\bs\d{4}\b", answer.text))
-        assert (f'href="/history?metric=time&amp;page={page + 1}"' in answer.text) == (page < 5)
+        assert (f'href="/history?metric=time&amp;page={page + 1}"' in answer.text) == (page < 13)
         assert answer.text.count("<figure") == (8 if page == 1 else 0)
     assert len(seen) == 1000
 
@@ -141,6 +217,51 @@ def test_from_a_picture_to_raw_samples_in_two_steps(client):
     assert "<table" in answer.text
     csv = [one for one in links(answer.text) if one.endswith("format=csv")]
     assert len(client.get(csv[0]).text.splitlines()) == 12 * 4 + 1
+
+
+def test_a_target_has_its_figures_first_and_what_rows_share_once(made, plugins):
+    sized = evolve(example.result().problem, params={"n": 4096})
+    for number in range(7):
+        one = made.result({"plain": 2e-3, "tiled": 1e-3}, problem=sized, seed=number)
+        made.bundle(f"run-{number}", one, created=f"2026-11-0{number + 1}T10:00:00+00:00")
+    text = client_of(made.folder, plugins).get("/target/ch07.memory_access").text
+    table = text[text.index('<section class="table" aria-label="Newest results">') :].partition("</section>")[0]
+    heads = [re.sub("<.*?>", "", one) for one in re.findall(r"<th scope=\"col\".*?</th>", table)]
+    assert heads[:4] == ["implementation", "median", "speedup", "verdict"]
+    assert "target" not in heads
+    assert table.count("n=4,096") == 1
+    assert 'title="a baseline has none">-' in table
+    assert 'aria-label="series"' not in text
+    assert 'aria-label="steps"' not in text
+    made.bundle("run-7", made.result({"plain": 2e-3, "tiled": 1e-3}, problem=sized, seed=7), created="2026-11-08")
+    text = client_of(made.folder, plugins).get("/target/ch07.memory_access").text
+    assert 'aria-label="series"' in text
+    assert "7 more needed" not in text
+
+
+def test_a_target_of_one_run_names_no_sources_and_no_series(made, plugins):
+    made.bundle("run", made.result({"plain": 2e-3, "tiled": 1e-3}))
+    text = client_of(made.folder, plugins).get("/target/ch07.memory_access").text
+    for absent in ("Sources: 1", "more needed", ">series</h2>", ">steps</h2>"):
+        assert absent not in text
+
+
+def test_a_target_that_is_installed_leads_to_its_lesson(made, plugins):
+    made.bundle("run", made.result({"plain": 2e-3, "tiled": 1e-3}))
+    made.bundle("other", evolve(made.result({"plain": 2e-3, "tiled": 1e-3}), target="acme.nothing"))
+    client = client_of(made.folder, plugins)
+    assert 'href="/lesson/ch07.memory_access"' in client.get("/target/ch07.memory_access").text
+    assert "/lesson/" not in client.get("/target/acme.nothing").text
+    text = client.get("/lesson/ch07.memory_access").text
+    for part in ("<h2>Mechanism</h2>", "<h2>Code</h2>", "<h2>Exercise</h2>", "coalesced", 'class="add"'):
+        assert part in text
+    assert 'href="/target/ch07.memory_access"' in text
+    assert client.get("/lesson/acme.nothing").status_code == 404
+    shared = client_of(made.folder, plugins, token="t" * 20)
+    shared.headers["authorization"] = f"Bearer {'t' * 20}"
+    assert "/lesson/" not in shared.get("/target/ch07.memory_access").text
+    assert shared.get("/lesson/ch07.memory_access").status_code == 404
+    assert ".lesson pre" in client.get(re.search(r"/static/style.css[^\"]*", text)[0]).text
 
 
 def test_samples_have_pages(made, plugins):
@@ -161,6 +282,99 @@ def test_what_got_worse_is_on_the_first_page(client):
     answer = client.get("/")
     assert "REGRESSION" in answer.text
     assert "What got worse" in answer.text
+
+
+def test_a_server_that_still_reads_says_how_far_it_is(made, plugins, monkeypatch):
+    names, original, go_on = ("one", "two", "three"), source._read, threading.Event()
+    for day, name in enumerate(names, 1):
+        made.bundle(name, created=f"2026-11-0{day}T00:00:00+00:00")
+
+    def read(path):
+        assert path.name == "one" or go_on.wait(60)
+        return original(path)
+
+    monkeypatch.setattr(source, "_read", read)
+    monkeypatch.setattr(source, "bundles", lambda folder, read: [read(folder / name) for name in names])
+    client = client_of(made.folder, plugins, patience_s=1)
+    answer = client.get("/runs")
+    assert (answer.status_code, answer.headers["refresh"]) == (200, "1")
+    assert f"1 of 3 bundles in {made.folder} are read." in text_of(answer)
+    go_on.set()
+    assert len(client.get("/api/v1/bundles").json()["tables"][0]["records"]) == 3, "a program waits"
+    whole = client.get("/runs")
+    assert "refresh" not in whole.headers
+    assert "are read" not in whole.text
+
+
+def test_the_overview_comes_before_the_history(made, plugins, monkeypatch):
+    made.bundle("one")
+    asked, go_on = [], threading.Event()
+
+    def slow(*given):
+        asked.append(given)
+        assert go_on.wait(60)
+        return None, ["The history is there."]
+
+    monkeypatch.setattr("aiperf_analysis.dashboard.pages.overview.worse_of", slow)
+    client = client_of(made.folder, plugins, patience_s=0.05)
+    client.get("/api/v1/bundles")
+    for _ in range(2):
+        answer = client.get("/")
+        assert answer.headers["refresh"] == "2"
+        assert "At a glance" in answer.text
+        assert "The history of all runs is being computed." in answer.text
+    go_on.set()
+    deadline = time.monotonic() + 60
+    while "refresh" in (answer := client.get("/")).headers and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert "The history is there." in answer.text
+    assert len(asked) == 1, "pages wait for the same history"
+
+
+def test_what_fails_is_computed_again(made, plugins):
+    site = client_of(made.folder, plugins).app.state.site
+    made.bundle("one")
+
+    def broken():
+        raise UsageError("no")
+
+    for keep in (site.kept, site.soon):
+        with pytest.raises(UsageError, match="no"):
+            keep(("name",), broken)
+    assert site.kept(("name",), lambda: 1) == site.soon(("name",), broken) == 1
+
+
+def many_targets(made, name="many", **manifest):
+    """A bundle of three targets of two chapters."""
+    results = [
+        evolve(example.result(), target=target) for target in ("ch07.memory_access", "ch07.transpose", "labs.ladder")
+    ]
+    return made.bundle(name, *results, **manifest)
+
+
+def test_the_overview_begins_with_the_best_variant_of_each_target(made, plugins):
+    many_targets(made)
+    many_targets(made, "later", created="2026-11-25T00:00:00+00:00")
+    text = client_of(made.folder, plugins).get("/").text
+    assert text.index("At a glance") < text.index("What got worse")
+    picture = text[text.index("At a glance") : text.index("What got worse")]
+    wide = picture[: picture.index("</svg>")]
+    names = [one for one in re.findall(r">([^<]*)</text>", wide) if re.fullmatch("[a-z][a-z_0-9]+", one)]
+    assert names == ["ch07", "memory_access", "transpose", "labs", "ladder"]
+    assert len(re.findall(r'href="/samples/[^"]*row=wide"', wide)) == 3
+    assert 'class="chips"' not in text
+
+
+def test_a_run_is_a_summary_and_a_folded_section_for_each_target(made, plugins):
+    many_targets(made)
+    client = client_of(made.folder, plugins)
+    text = client.get(next(one for one in links(client.get("/runs").text) if one.startswith("/run/"))).text
+    assert text.index("At a glance") < text.index("Targets: 3") < text.index("<details id=")
+    sections = re.findall(r'<details id="([^"]*)" class="target"( open)?>', text)
+    assert sections == [("ch07.memory_access", ""), ("ch07.transpose", ""), ("labs.ladder", "")]
+    index = text[text.index("Targets: 3") :].partition("</nav>")[0]
+    assert re.findall(r'href="#([^"]*)"', index) == [name for name, _ in sections]
+    assert '<h2>ch07.transpose</h2> wide <b>8.67x</b> <span class="verdict v-FASTER">' in text
 
 
 def test_a_comparison_says_what_differs_first(client):

@@ -61,6 +61,9 @@ class OneSeries:
     def selection(self, filters=None):
         return Selection([], [])
 
+    def contents(self):
+        return frozenset()
+
     def series(self, digest):
         return self.found if digest == KEY.digest else None
 

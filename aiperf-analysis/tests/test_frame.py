@@ -331,3 +331,12 @@ def test_a_hundred_bundles_take_three_seconds(made):
     assert done.returncode == 0, done.stderr
     assert "3 targets in 1 bundle:" in done.stdout
     assert after.children_user + after.children_system - before.children_user - before.children_system <= 3.0
+
+
+def test_skipped_targets_that_were_not_asked_for_are_not_left_out(made):
+    path = made.bundle("one", made.result({"plain": 1.0, "fast": 0.5}, target="ch07.a"))
+    name = "ch10.warp_specialized_gemm"
+    assert [one.what for one in select([str(path)]).left_out] == [name]
+    assert select([f"{path}:ch07.a"]).left_out == []
+    assert select([str(path)], targets=["ch07.*"]).left_out == []
+    assert [one.what for one in select([str(path)], targets=["ch10.*"]).left_out] == [name]

@@ -82,6 +82,14 @@ def test_the_newest_run_is_a_suspect_and_a_second_makes_it_a_regression(tmp_path
     assert result.summary[0].startswith("ch07.memory_access:coalesced on nvidia-h200-x1: REGRESSION, +4")
 
 
+def test_the_sentences_name_a_few_series_and_count_the_rest(tmp_path, monkeypatch):
+    selection = history(tmp_path, times((15, 1.0), (1, 1.04)))
+    (sentence, *_) = analyze(selection, Options()).summary
+    assert "SUSPECT" in sentence
+    monkeypatch.setattr("aiperf_analysis.analyses.history._MOST_TOLD", 0)
+    assert analyze(selection, Options()).summary[0] == "And 1 more series, in the table below."
+
+
 def test_a_faster_run_is_improved_and_no_regression(tmp_path):
     result = analyze(history(tmp_path, times((15, 1.0), (2, 0.95))), Options())
     assert [one["newest"] for one in cells(result, "series")] == ["IMPROVED"]
@@ -175,7 +183,7 @@ def test_runs_of_a_regression_do_not_move_the_level(tmp_path):
     assert series["level"].value == pytest.approx(1e-3, rel=0.003)
     assert series["spread"].value < 0.8
     drawing = next(one for one in result.drawings if "coalesced" in one.title)
-    assert [one.name for one in drawing.series] == ["runs", "level", "expected of the newest"]
+    assert [one.name for one in drawing.series] == ["runs", "level", "predicted range for the latest run"]
     (expected,) = drawing.series[-1].points
     assert expected.y.low < 1e-3 < expected.y.high < 1.05e-3
 

@@ -11,6 +11,7 @@ import pytest
 from aiperf_analysis.history.changes import course, largest_step
 from aiperf_analysis.history.newest import newest
 from aiperf_analysis.history.noise import alikeness, between, logs, long_run, variances
+from aiperf_core import units
 from aiperf_core.measurements import Estimate
 
 
@@ -251,3 +252,21 @@ def test_the_script_tells_met_from_not_met():
     assert rates.Rate("a", 50, 1000, most=0.02).word == "NOT MET"
     assert rates.Rate("a", 840, 1000, least=0.85).word == "unclear"
     assert rates.Rate("a", 500, 1000, least=0.85).word == "NOT MET"
+
+
+def test_runs_too_far_apart_to_see_a_change_are_called_too_noisy():
+    """Seven runs of 3 to 14 ms beside a lucky one of 1 ms: the newest may be 34 times the level."""
+    values = np.log([1.1e-3, 5e-3, 12e-3, 3e-3, 14e-3, 6e-3, 9e-3, 12e-3])
+    within = np.array([1e-6, *[0.25] * 7])
+    found = newest(values, within, 0.01, "down")
+    assert found.word == "TOO NOISY"
+    beyond = found.expected.high / found.expected.value
+    assert beyond > 2
+    assert found.reason == f"the runs differ: only a change beyond {units.number(beyond)}x would be seen"
+
+
+def test_one_run_with_a_narrow_interval_does_not_place_the_level_alone():
+    values = np.log([1.1e-3, 5e-3, 12e-3, 3e-3, 14e-3, 6e-3, 9e-3, 12e-3])
+    within = np.array([1e-6, *[0.25] * 7])
+    (level,) = course(values, within, 0.01).segments
+    assert 3e-3 < math.exp(level.level) < 14e-3

@@ -82,7 +82,7 @@ def test_a_bundle_whose_figures_do_not_follow_does_not_enter(made):
     with pytest.raises(AiperfError) as caught:
         analyzed(made, trust_figures=False)
     assert str(caught.value) == (
-        "no row of 1 bundle may enter a board: 3 x its bundle does not hold: ch07.memory_access:plain, bytes_per_s. "
+        "no leaderboard yet: no result of 1 bundle meets its rules: 3 x its bundle does not hold: ch07.memory_access:plain, bytes_per_s. "
         "Measure entries with committed sources: aiperf run PATTERN --tier standard"
     )
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from aiperf_analysis.live import observer as observer_module
-from aiperf_analysis.live import tail
+from aiperf_analysis.live import shown, tail
 from aiperf_analysis.live.observer import LiveObserver
 from aiperf_analysis.live.place import live_folder, start_ticks
 from aiperf_analysis.live.tail import Tail, live_run, live_runs, newest_line
@@ -271,3 +271,13 @@ def test_a_removed_folder_ends_nothing(observer, clock):
     clock.now += 1
     observer.progress(Progress(target="a.one", phase="sampling"))
     assert live_runs() == []
+
+
+def test_a_run_that_has_ended_is_in_no_phase_and_has_nothing_left():
+    newest = {"target": "ch07.x", "phase": "verification: resample", "seconds_left": 0.365, "samples": 40, "share": 0.9}
+    ended, running = (shown.cells_of("a", state, newest) for state in ("finished", "running"))
+    assert (ended["target"], ended["phase"], ended["samples"].value) == ("ch07.x", "", 40)
+    assert (ended["left"].value, ended["left"].reason) == (None, "the run has ended")
+    assert (ended["clock"].value, ended["clock"].reason) == (None, "the run has ended")
+    assert (running["phase"], running["clock"].reason) == ("verification: resample", "not known yet")
+    assert (shown.share_of("finished", newest), shown.share_of("running", newest)) == (1.0, 0.9)

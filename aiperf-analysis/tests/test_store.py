@@ -358,6 +358,8 @@ def test_lists_and_summaries_by_sql_are_those_of_the_bundles(filled, templates, 
     add(filled, templates)
     filters, selected = as_filters(chosen), selection.select([str(templates)], **chosen)
     with opened(filled) as store:
+        if not chosen:
+            assert summaries.contents(store) == lines.contents_of(selected) >= {"quick"}
         newest = summaries.newest_results(store, filters, 100)
         expected = lines.newest_of_selection(selected, 100)
         assert evolve(newest, distrusted=[]) == evolve(expected, distrusted=[])
@@ -566,6 +568,9 @@ def test_a_store_as_parquet(filled, templates, tmp_path):
         believed = entry.row.verdict not in DISBELIEVED
         assert one["time_s"] == (entry.row.time_s.value if believed else None)
         assert (one["verdict"], one["series"]) == (entry.row.verdict.value, entry.key.digest)
+        manifest = entry.run.manifest
+        assert (one["created"], one["commit"], one["hardware"]) == (manifest.created, manifest.git, entry.hardware)
+        assert (one["run"], dict(json.loads(one["params"]))) == (Path(entry.run.path).name, dict(entry.key.params))
     (bundle,) = [one for one in parquet.read_table(tmp_path / "out/bundles.parquet").to_pylist() if one["name"] == "a"]
     assert bundle["complete"] is True
     again = run("export", "--parquet", tmp_path / "out", "--db", filled)

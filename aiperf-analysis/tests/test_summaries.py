@@ -11,6 +11,7 @@ from aiperf_analysis.selection import select
 from aiperf_core.analysis_options import NoOptions
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.measurements import Estimate
+from aiperf_core.report import cell_text
 from aiperf_core.report.metrics import STORED
 from aiperf_core.report.result import Figure
 from aiperf_core.results import example
@@ -80,6 +81,30 @@ def test_what_enters_no_mean(made):
     assert dict(cells(found.tables[0], "target", "best"))["ch07.lossy"] == "half"
 
 
+def test_without_a_proven_gain_there_is_no_best_variant_and_no_mean(made):
+    undecided = {"b": {"verdict": Verdict.INCONCLUSIVE, "speedup": Estimate(0.247, 0.08, 105.0)}}
+    made.bundle("one", *(made.result({"a": 1.0, "b": 1.0}, target=f"ch07.t{place}", row=undecided)
+                         for place in range(3)), skipped=[])  # fmt: skip
+    found = overview.analyze(selected(made), NoOptions())
+    assert found.summary == ["3 targets in 1 bundle: 3 INCONCLUSIVE."]
+    assert [one.name for one in found.tables] == ["targets", "verdicts"]
+    assert cells(found.tables[0], "best", "verdict") == [(None, "INCONCLUSIVE")] * 3
+    assert found.tables[0].records[0].cells["gain"].reason == "no variant is proven to gain"
+    assert found.drawings[0].series[0].points == []
+
+
+def test_slower_targets_are_in_a_mean_and_undecided_ones_are_not(made):
+    undecided = {"b": {"verdict": Verdict.INCONCLUSIVE, "speedup": Estimate(9.0, 0.08, 105.0)}}
+    results = [
+        made.result({"a": gain, "b": 1.0}, target=f"ch07.t{place}") for place, gain in enumerate((4.0, 2.0, 0.5))
+    ]
+    results.append(made.result({"a": 1.0, "b": 1.0}, target="ch07.noisy", row=undecided))
+    made.bundle("one", *results, skipped=[])
+    (record,) = overview.analyze(selected(made), NoOptions()).tables[2].records
+    assert record.cells["targets"].value == 3
+    assert record.cells["mean"].value == pytest.approx(4 ** (1 / 3), rel=0.02)
+
+
 def test_a_mean_of_too_few_targets_has_a_reason():
     assert overview.geometric_mean([2.0, 3.0]) == Figure(value=None, reason="a mean takes at least 3 targets; found 2")
 
@@ -108,13 +133,23 @@ def test_kinds_of_trades(low, high, saved, kind):
 
 
 def test_the_rate_of_a_trade(made):
-    made.bundle("one", made.result({"plain": 1.0, "small": 1.2}, noise=0.002, memory={"plain": 4000, "small": 2000}))
+    made.bundle(
+        "one", made.result({"plain": 1.0, "small": 1.2}, noise=0.002, memory={"plain": 4000 << 20, "small": 2000 << 20})
+    )
     (record,) = tradeoff.analyze(selected(made), NoOptions()).tables[0].records
     assert record.cells["kind"] == "TRADE"
-    assert record.cells["memory"].value == -2000
+    assert record.cells["memory"].value == -2000 << 20
     rate = record.cells["rate"]
-    assert rate.low < 100 < rate.high
+    assert rate.low < 100 << 20 < rate.high
     assert rate.high / rate.low < 1.3
+
+
+@pytest.mark.parametrize(("plain", "fast"), [(4096, 5632), (1 << 40, (1 << 40) + (2 << 20))])
+def test_a_difference_of_memory_below_the_floor_is_no_price(made, plain, fast):
+    """1.5 KiB, and 2 MiB of a TiB."""
+    made.bundle("one", made.result({"plain": 1.0, "fast": 0.5}, noise=0.002, memory={"plain": plain, "fast": fast}))
+    (record,) = tradeoff.analyze(selected(made), NoOptions()).tables[0].records
+    assert (record.cells["kind"], record.cells["rate"].value) == ("GAIN", None)
 
 
 def test_a_gain_that_is_paid_with_quality(made):
@@ -138,16 +173,35 @@ def test_no_memory_figures(made):
 # --- recommendations
 
 
-def test_only_proven_gains_are_recommended_by_their_low_end(made):
+def test_a_target_is_recommended_once_by_its_largest_step(made):
     times = {"plain": 2e-3, "fast": 1e-3, "faster": 0.5e-3, "same": 2e-3}
     made.bundle("one", made.result(times, row={"faster": {"why": "tiles stay in the cache"}}), skipped=[])
+    made.bundle("two", made.result({"plain": 2e-3, "fast": 1.5e-3}, target="ch09.matmul"), skipped=[])
     found = recommend.analyze(selected(made), recommend.Options())
-    assert cells(found.tables[0], "row") == [("ch07.memory_access:faster",), ("ch07.memory_access:fast",)]
+    assert cells(found.tables[0], "row", "over") == [
+        ("ch07.memory_access:faster", "plain"), ("ch09.matmul:fast", "plain"),
+    ]  # fmt: skip
+    gain = cell_text.whole(found.tables[0].records[0].cells["gain"])
     assert found.summary == [
-        "For low-latency (a shorter time of one call): 2 variants of 3 rows proven to help.",
-        "First to try: ch07.memory_access:faster: tiles stay in the cache. To see it: aiperf run ch07.memory_access",
+        "For low-latency (a shorter time of one call): a step of 2 targets is proven to help.",
+        "First to try, if your work is like ch07.memory_access (Neighbours in a warp should touch neighbours in "
+        f"memory): faster, {gain} over plain: tiles stay in the cache. To see it: aiperf run ch07.memory_access",
     ]
     assert len(recommend.analyze(selected(made), recommend.Options(top=1)).tables[0].records) == 1
+
+
+def test_a_gain_over_a_naive_baseline_is_no_advice_and_a_step_that_gains_nothing_neither(made):
+    """918x over one counter for all; the step on top of it gains nothing, and another gains 1.5x."""
+    rows = {
+        "plain": {"kind": "naive"},
+        "by_lane": {"builds_on": "by_warp", "step_speedup": Estimate(0.99, 0.97, 1.01)},
+        "packed": {"builds_on": "by_warp", "step_speedup": Estimate(1.5, 1.4, 1.6)},
+    }
+    times = {"plain": 0.918, "by_warp": 1e-3, "by_lane": 1.01e-3, "packed": 0.667e-3}
+    made.bundle("one", made.result(times, row=rows, target="ch07.histogram"), skipped=[])
+    found = recommend.analyze(selected(made), recommend.Options())
+    assert cells(found.tables[0], "row", "over") == [("ch07.histogram:packed", "by_warp")]
+    assert found.tables[0].records[0].cells["gain"].value == 1.5
 
 
 def test_each_use_case_has_its_figure(made, monkeypatch):
@@ -169,7 +223,7 @@ def test_where_nothing_helps_it_says_so(made, aiperf):
     made.bundle("one", made.result({"plain": 2e-3, "slow": 3e-3}), skipped=[])
     told = aiperf("analyze", "recommend", "--in", made.folder)
     assert told.code == 0
-    assert "no variant of 1 row is proven to help; nothing is recommended." in told.out
+    assert "no step of 1 variant is proven to help; nothing is recommended." in told.out
     told = aiperf("analyze", "recommend", "--use", "low-vrm", "--in", made.folder)
     assert (told.code, told.err) == (
         2, "aiperf: --use got 'low-vrm'. Did you mean 'low-vram'? Accepted: low-vram, low-latency, throughput, training, cost, energy.\n",
@@ -196,6 +250,33 @@ def test_effects_of_single_mechanisms(made):
     assert tiling.cells["lower"].value <= tiling.cells["median"].value <= tiling.cells["upper"].value
     assert left_out(found)["ch07.t0:three"] == "it combines async, tiling, vectors, and no step adds one of them alone"
     assert left_out(found)["ch07.t0:none"] == "it declares no mechanism"
+
+
+def test_the_picture_has_the_mechanisms_of_several_targets(made):
+    tiled, lone = ({"fast": {"mechanisms": [name]}} for name in ("tiling", "async"))
+    results = [made.result({"plain": 2.0, "fast": 1.0}, target=f"ch07.t{place}", row=tiled) for place in range(3)]
+    made.bundle("one", *results, made.result({"plain": 38.0, "fast": 1.0}, target="ch07.lone", row=lone))
+    found = improvements.analyze(selected(made), improvements.Options())
+    assert cells(found.tables[0], "mechanism") == [("async",), ("tiling",)]
+    assert [point.label for point in found.drawings[0].series[0].points] == ["tiling (3)"]
+    assert found.summary[1] == "1 mechanism of fewer than 3 targets in the table alone."
+    assert found.drawings[0].message.endswith("; the largest median is async (1). " + found.summary[1][:-1])
+    alone = improvements.analyze(selected(made), improvements.Options(mechanism="async"))
+    assert [point.label for point in alone.drawings[0].series[0].points] == ["async (1)"]
+
+
+def test_mechanisms_of_few_targets_alone_have_no_picture(made):
+    lone = {"fast": {"mechanisms": ["async"]}}
+    made.bundle("one", made.result({"plain": 38.0, "fast": 1.0}, target="ch07.lone", row=lone))
+    assert improvements.analyze(selected(made), improvements.Options()).drawings == []
+
+
+def test_the_picture_of_the_gains_begins_with_the_largest(made):
+    gains = {"ch07.a": 2.0, "ch07.b": 8.0, "ch07.c": 4.0}
+    made.bundle("one", *(made.result({"plain": gain, "fast": 1.0}, target=name) for name, gain in gains.items()))
+    points = overview.analyze(selected(made), NoOptions()).drawings[0].series[0].points
+    assert [point.label for point in points] == ["ch07.b:fast", "ch07.c:fast", "ch07.a:fast"]
+    assert [point.y.value for point in points] == [0, 1, 2]
 
 
 def test_a_target_of_several_sizes_has_one_effect(made):
@@ -273,7 +354,7 @@ def entry(**changes):
 
 def held(made, tmp_path, *entries, **options):
     file = tmp_path / "targets.toml"
-    file.write_text("".join(entries))
+    file.write_text("".join(entries), encoding="utf-8-sig")
     return targets.analyze(selected(made), targets.Options(file=file, **options))
 
 
@@ -334,12 +415,15 @@ def test_an_entry_that_is_refused_is_named_by_file_and_line(made, tmp_path, chan
     assert str(caught.value).startswith(f"{tmp_path / 'targets.toml'}{message}")
 
 
-@pytest.mark.parametrize("text", ["[[target]\n", "name = 1\n", "", "[target]\nname = 'x'\n", "\xff"])
+@pytest.mark.parametrize("text", ["[[target]\n", "name = 1\n", "", "[target]\nname = 'x'\n"])
 def test_files_that_are_no_targets(made, tmp_path, text):
     made.bundle("one")
     file = tmp_path / "targets.toml"
-    file.write_bytes(text.encode("latin-1"))
+    file.write_text(text)
     with pytest.raises(UsageError, match=r"--file '.*targets\.toml' (is no|takes)"):
+        targets.read(file)
+    file.write_bytes(b"\xff")
+    with pytest.raises(UsageError, match=r"targets\.toml' is not UTF-8: byte 0xff at position 0. Save it as UTF-8."):
         targets.read(file)
     with pytest.raises(UsageError, match="--file cannot be read: "):
         targets.read(tmp_path / "none.toml")

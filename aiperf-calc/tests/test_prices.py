@@ -1,7 +1,11 @@
 """Price files: what is read, what is refused, and which price is found."""
 
+import codecs
 import datetime
 import json
+import os
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -169,12 +173,26 @@ def test_add_check_and_show(prices, tmp_path):
     assert file.read_bytes() == before
     assert prices("check", "--prices", file).code == 0
     assert prices("check", "--prices", file, "--max-age", 1).code == 2
+    file.write_bytes(codecs.BOM_UTF8 + file.read_bytes().replace(b"\n", b"\r\n"))
+    assert prices(*entry, "--usd-per-hour", 3.3).code == 0
+    file.write_bytes(before)
     document = json.loads(prices("show", "--prices", file, "--json").out)
     assert document["details"]["prices"][0]["source"] == 'a "quoted" \\ source'
     assert prices("add", "--prices", "seed", "--gpu", "x", "--source", "y", "--usd-per-hour", 1).code == 2
     assert prices("add", "--gpu", "x", "--source", "y", "--usd-per-hour", 1, "--date", "soon").err == (
         "aiperf: --date takes a day such as 2026-01-31; got 'soon'.\n"
     )
+
+
+def test_a_source_in_letters_that_the_locale_lacks(tmp_path):
+    file = tmp_path / "prices.toml"
+    command = [sys.executable, "-m", "aiperf_core", "prices", "add", "--prices", str(file), "--gpu", "x"]
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for source, code in ("café".encode(), 0), (b"caf\xe9", 2):
+        line = [*command, "--source", source, "--usd-per-hour", "1"]
+        done = subprocess.run(line, env=plain, capture_output=True, check=False)
+        assert (done.returncode, b"Traceback" in done.stderr) == (code, False), done.stderr
+    assert [price.source for price in read(str(file)).prices] == ["café"]
 
 
 def test_show_names_age_and_source(prices):

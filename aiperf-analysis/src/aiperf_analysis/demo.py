@@ -1,52 +1,36 @@
-"""The runs of `aiperf demo`: small targets on the CPU, so that every page of the dashboard has something to show."""
+"""The results of `aiperf demo`: sealed bundles of real runs that this package has, and a small target measured here."""
 
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
+from zipfile import ZipFile
 
-from attrs import frozen
-
-from aiperf_analysis.history.judged import LEAST
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
 from aiperf_core.results.filenames import MANIFEST
 
-# No run starts that would, after the longest run so far, end later than this, and one that takes longer is stopped: two
-# minutes hold on slow machines too.
-LIMIT_S = 105.0
+# Written by `benchmarks/demo_results.py`.
+RESULTS = "demo_results.zip"
+HERE = "measured-here"
+LIVE = ("practice.softmax", "--device", "cpu", "--tier", "quick", "--budget", "5", "--quiet")
+_AIPERF = (sys.executable, "-m", "aiperf_core")
 _END_S = 30.0  # for an interrupted run to write what it measured
 _LOG_LINES = 5
-_AIPERF = (sys.executable, "-m", "aiperf_core")
-_QUICK = ("--device", "cpu", "--tier", "quick", "--budget", "0.3", "--quiet")
 
 # What to look at afterwards: addresses of the dashboard, and what they show.
 TOUR = (
     ("/", "the last runs, and whether anything got worse"),
+    ("/live", "the run that goes on now"),
     ("/history", "each figure over all runs"),
     ("/compare", "two runs: what differs, and what became faster or slower"),
     ("/scaling", "how the time of a product of matrices grows with its size"),
     ("/pareto", "which implementations no other one beats"),
-)
-
-
-@frozen
-class Step:
-    """A run of the demo: the name of its bundle, what it measures, and the arguments of `aiperf run`."""
-
-    name: str
-    about: str
-    arguments: tuple[str, ...]
-
-
-PLAN: tuple[Step, ...] = (
-    Step("sizes", "a product of matrices at four sizes", ("practice.matmul", "--set", "m=64,128,256,512", *_QUICK)),
-    Step("all", "three small targets", ("practice.*", *_QUICK)),
-    # A history needs LEAST runs of a target. The run above is the first of them.
-    *(Step(f"run-{number}", "one target again", ("practice.softmax", *_QUICK)) for number in range(2, LEAST + 1)),
 )
 
 
@@ -69,61 +53,55 @@ def checked(folder: Path) -> None:
         )
 
 
-def measure(folder: Path, say: Callable[[str], None], plan: Sequence[Step], limit_s: float = LIMIT_S) -> int:
-    """Run the plan, and say what was done. Returns the number of whole runs.
+def unpack(folder: Path) -> int:
+    """Put the bundles of the package into an empty folder: all of them or none. Returns their number.
 
-    A run that the limit stops is kept as far as it came.
-
-    Raises AiperfError for a run that leaves no bundle, and KeyboardInterrupt after Ctrl-C, when the run that was going
-    on has written what it measured.
+    Raises AiperfError where they cannot be written.
     """
-    began = time.monotonic()
-    longest = 0.0
-    for number, step in enumerate(plan, start=1):
-        start = time.monotonic()
-        left_s = began + limit_s - start
-        if longest > left_s or not _run(folder, step, left_s):
-            say(f"The time is up after {number - 1} of {len(plan)} runs: this machine is slow or busy.")
-            return number - 1
-        took_s = time.monotonic() - start
-        longest = max(longest, took_s)
-        say(f"  {number} of {len(plan)}  {step.name}: {step.about}, {took_s:.0f} s")
-    return len(plan)
+    name = words(str(folder))
+    try:
+        with tempfile.TemporaryDirectory(prefix=".demo-", dir=folder.parent) as parent:
+            unpacked = Path(parent) / "bundles"
+            with files("aiperf_analysis").joinpath(RESULTS).open("rb") as file, ZipFile(file) as archive:
+                archive.extractall(unpacked)
+            count = sum(1 for _ in unpacked.iterdir())
+            unpacked.replace(folder)
+    except OSError as error:
+        raise AiperfError(
+            f"cannot write the results of the demo to '{name}': {error.strerror or error}. Name another folder: aiperf "
+            "demo FOLDER"
+        ) from error
+    return count
 
 
-def _run(folder: Path, step: Step, left_s: float) -> bool:
-    """One run as a process of its own: whether it ended within the time. Its output is kept where it left no bundle."""
-    log = folder / f"{step.name}.log"
-    command = [*_AIPERF, "run", *step.arguments, "--out", str(folder / step.name)]
+@contextmanager
+def measuring(folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
+    """Measure a small target in a process of its own, which ends with the block and writes what it has measured.
+
+    Raises AiperfError where it cannot start, and at the end of the block where it ended by itself without a bundle.
+    """
+    log = folder / f"{HERE}.log"
+    command = [*_AIPERF, "run", *LIVE, "--out", str(folder / HERE)]
     try:
         with log.open("wb") as output:
             # Of its own session, so that Ctrl-C reaches it once, from here.
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
-            code = _waited(process, left_s)
     except OSError as error:
         raise AiperfError(f"cannot start aiperf run: {error.strerror or error}.") from error
-    if code is not None and not (folder / step.name / MANIFEST).exists():
+    try:
+        yield process
+    finally:
+        if stopped := process.poll() is None:
+            _stop(process)
+    if not stopped and not (folder / HERE / MANIFEST).exists():
         said = words(" ".join(log.read_text(errors="replace").splitlines()[-_LOG_LINES:]))
         raise AiperfError(
-            f"aiperf run ended with {code} and left no bundle. It said: {said or 'nothing'}. Try it by hand: "
-            f"aiperf run {' '.join(step.arguments)}"
+            f"aiperf run ended with {process.returncode} and left no bundle. It said: {said or 'nothing'}. Try it by "
+            f"hand: aiperf run {' '.join(LIVE)}"
         )
     log.unlink()
-    return code is not None
-
-
-def _waited(process: "subprocess.Popen[bytes]", left_s: float) -> int | None:
-    """The exit code of a run; None for one that took too long. It is then stopped, as after Ctrl-C."""
-    try:
-        return process.wait(left_s)
-    except subprocess.TimeoutExpired:
-        _stop(process)
-        return None
-    except KeyboardInterrupt:
-        _stop(process)
-        raise
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:

@@ -1,9 +1,10 @@
 """Lists of runs and rows, of which a page or an answer shows a part: the same lines from bundles and from a store."""
 
 import hashlib
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from attrs import frozen
@@ -12,12 +13,15 @@ from aiperf_analysis import sizes
 from aiperf_analysis.documents import sealed_names
 from aiperf_analysis.filters import Filters
 from aiperf_analysis.selection import Entry, Measured, Selection
+from aiperf_core.profiling.store import FOLDER as PROFILES
 from aiperf_core.report.metrics import SUMMARY
 from aiperf_core.report.result import Figure, LeftOut, Origin
-from aiperf_core.results.models import Verdict
+from aiperf_core.results.models import DOCUMENT_KINDS, Verdict
+from aiperf_core.stats.best import rank
 
 Line = TypeVar("Line")
 NO_REASON = "no reason was recorded"
+RECENT = 24  # newest runs of a series, of which a list shows the course
 
 
 @frozen
@@ -126,6 +130,8 @@ class Newest:
     distrusted: the first rows that are not trusted, of `every_distrusted`.
     skipped: how many rows did not run, because their machines cannot run them.
     targets: the names of the targets.
+    best: of each target, device and kind of machine the best variant of the newest run, in the order of names.
+    courses: the times in the last `RECENT` runs of the series of `best`, in seconds, the oldest first, by its digest.
     """
 
     verdicts: Sequence[tuple[str, int]]
@@ -133,6 +139,8 @@ class Newest:
     every_distrusted: int
     skipped: int
     targets: Sequence[str]
+    best: Sequence[RowLine]
+    courses: Mapping[str, Sequence[float]]
 
 
 def in_order(verdicts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -226,13 +234,54 @@ def newest_of_selection(selection: Selection, most: int) -> Newest:
     """The newest results of a selection, with at most `most` rows that are not trusted."""
     every = selection.latest().every
     distrusted = [entry for entry in every if entry.row.verdict.is_distrusted]
+    best = best_of(row_of(entry) for entry in every if entry.row.role == "variant" and entry.row.is_believed)
     return Newest(
         verdicts=in_order(Counter(entry.row.verdict.value for entry in every if entry.row.role == "variant")),
         distrusted=[_distrusted(entry) for entry in distrusted[:most]],
         every_distrusted=len(distrusted),
         skipped=sum(entry.row.is_skipped for entry in every),
         targets=sorted({entry.result.target for entry in every}),
+        best=best,
+        courses=_courses(selection, {one.series for one in best}),
     )
+
+
+def _courses(selection: Selection, wanted: Collection[str]) -> dict[str, list[float]]:
+    series = ((key.digest, entries) for key, entries in selection.series().items())
+    return {
+        digest: [one.row.time_s.value for one in entries if one.row.time_s is not None][-RECENT:]
+        for digest, entries in series
+        if digest in wanted
+    }
+
+
+def contents_of(selection: Selection) -> frozenset[str]:
+    """The tiers of the results, and which of `energy`, `profiles` and the kinds of documents there are."""
+    runs = selection.runs
+    found = {kind for kind in DOCUMENT_KINDS if any(sealed_names(run.manifest, kind) for run in runs)}
+    found |= {entry.result.tier for entry in selection.every}
+    found |= {"energy"} if any(entry.row.energy for entry in selection.every) else set()
+    return frozenset(found | with_profiles(run.path for run in runs))
+
+
+def with_profiles(folders: Iterable[str]) -> set[str]:
+    """`profiles` where one of these bundles has some."""
+    return {PROFILES} if any(os.path.isdir(f"{folder}/{PROFILES}") for folder in folders) else set()
+
+
+def best_of(variants: Iterable[RowLine]) -> list[RowLine]:
+    """The best variant of each target, device and kind of machine, of its newest run; all of these are believed."""
+    groups: dict[tuple[str, str, str], list[RowLine]] = {}
+    for one in variants:
+        groups.setdefault((one.target, one.hardware, one.device), []).append(one)
+    return [max(groups[key], key=_place) for key in sorted(groups)]
+
+
+def _place(one: RowLine) -> tuple[str, tuple[bool, float, float]]:
+    """The time of the run and the rank within its target; the goal of memory is reached by the least memory."""
+    has_memory = one.goal == "memory"
+    gain = None if has_memory else one.figures["speedup"].value
+    return one.created, rank(one.verdict, one.goal, gain, one.figures["peak_bytes" if has_memory else "time_s"].value)
 
 
 def _distrusted(entry: Entry) -> Distrusted:

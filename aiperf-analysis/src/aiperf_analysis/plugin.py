@@ -20,7 +20,7 @@ LOOK, CHECK, HERE = "Look at results", "Check", "This installation"
 COMMANDS = (
     ("analyze", "Analyze stored results: ranks, fronts, scaling, power, cost.", LOOK),
     ("tui", "Look at results in the terminal, with keys or a numbered menu.", LOOK),
-    ("explain", "Explain results by rules with evidence; say what to try next.", LOOK),
+    ("explain", "Explain a term, or results by rules with evidence.", LOOK),
     ("dashboard", "Show results as pages, and answer by a REST API.", LOOK),
     ("demo", "Measure small targets on the CPU, and show them as pages.", LOOK),
     ("db", "Keep the figures of many bundles in a database.", LOOK),
@@ -30,11 +30,13 @@ COMMANDS = (
     ("probe", "Describe this machine and its peak rates as one document.", HERE),
     ("triage", "Collect machine, settings and last results in one archive.", HERE),
 )
+# Those that `aiperf --help` shows.
+EVERYDAY = ("explain", "dashboard")
 # Name and summary; each is `analyze` in `aiperf_analysis.analyses.NAME`.
 ANALYSES = (
     ("overview", "Count verdicts and gains of all targets."),
-    ("leaderboard", "Rank the rows that keep the rules of an entry."),
-    ("pareto", "Find the rows that no other row beats."),
+    ("leaderboard", "Rank results that meet the leaderboard rules."),
+    ("pareto", "Best trade-offs (Pareto front)."),
     ("tradeoff", "Compare what is paid in time, memory and quality."),
     ("recommend", "Name mechanisms for a use case, with their evidence."),
     ("improvements", "Show the measured gains of each mechanism."),
@@ -56,7 +58,7 @@ ALIASES = ("whatif", "stacking", "scaling", "cost")
 def aiperf_commands() -> Iterable[Command]:
     """Contribute the commands."""
     for name, summary, section in COMMANDS:
-        yield Command(name, summary, f"aiperf_analysis.cli.{name}:{name}", section=section)
+        yield Command(name, summary, f"aiperf_analysis.cli.{name}:{name}", section=section, everyday=name in EVERYDAY)
     for one in aiperf_analyses():
         if one.name in ALIASES:
             yield Command(one.name, one.summary, _alias(one), section=LOOK)

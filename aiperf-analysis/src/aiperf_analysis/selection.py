@@ -226,7 +226,7 @@ class Selection:
 
     @cached_property
     def left_out(self) -> list[LeftOut]:
-        """The rows that are not believed, skipped targets, and unreadable bundles."""
+        """The rows that are not believed, skipped targets that were asked for, and unreadable bundles."""
         rows = [
             LeftOut(one.name, one.row.verdict.value, one.row.reason or "no reason was recorded", one.origin)
             for one in self.every
@@ -236,6 +236,7 @@ class Selection:
             LeftOut(one.target, one.verdict.value, one.reason, Origin(run.id, one.target))
             for run in self.runs
             for one in run.manifest.skipped
+            if fits(one.target, self.patterns)
         ]
         return [*rows, *skipped, *self.unreadable]
 
@@ -361,7 +362,9 @@ def gathered(
             continue
         if labels and not labels.items() <= read.run.manifest.labels.items():
             continue
-        run = runs.setdefault(read.run.id, read.run)
+        skipped = [one for one in read.run.manifest.skipped if any(target in (None, one.target) for target, _ in parts)]
+        kept = evolve(read.run, manifest=evolve(read.run.manifest, skipped=skipped))
+        run = runs.setdefault(read.run.id, kept)
         for result in read.results:
             if not fits(result.target, targets):
                 continue
@@ -390,7 +393,8 @@ def _addressed(texts: Iterable[str], folder: Path) -> Iterator[tuple[Path, str |
         if not texts and not path.exists():
             raise without_bundles(path)
         address = find(text, folder)
-        yield from ((address.bundle.path, name, address.implementation) for name in address.targets)
+        names = address.targets if address.target is not None else [None]
+        yield from ((address.bundle.path, name, address.implementation) for name in names)
 
 
 def without_bundles(folder: Path) -> UsageError:

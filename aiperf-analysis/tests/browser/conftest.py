@@ -36,6 +36,7 @@ def server(tmp_path_factory):
     made.hostile(folder)
     (made.whole(folder, 500).path / "manifest.json").write_text("{")
     with served(folder, tmp_path_factory.mktemp("log") / "errors") as found:
+        found.settle()
         yield found
         assert found.faults() == ""
 

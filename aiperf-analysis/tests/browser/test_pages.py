@@ -46,7 +46,7 @@ def seen(context, server):
     page = opened(of_context, faults)
     found, waiting = {}, ["/"]
     while waiting and len(found) < MOST_PAGES:
-        path = waiting.pop(0)
+        path = waiting.pop(0).partition("#")[0]
         kind = OF_KIND.sub(r"/\1", path.split("?")[0])
         if "pwned" in path and kind in ("/target", "/samples"):
             kind += " of a hostile name"

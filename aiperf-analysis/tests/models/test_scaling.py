@@ -228,6 +228,14 @@ def test_sizes_have_exponents_and_crossovers(tmp_path):
     assert "up to n = 10,000 'plain' is faster, from 1,000,000 on 'fast'." in whole.summary[-1]
 
 
+def test_a_fit_through_noise_is_not_drawn_and_counted(tmp_path):
+    times = {n: [Made("plain", 1e-9 * n), Made("flat", 1e-3, ("x",))] for n in (1e3, 1e4, 1e5, 1e6)}
+    sweep(tmp_path, times, over="n", name="ch07.x")
+    whole = found(tmp_path)
+    assert "1 fit not drawn: the interval of the exponent includes 0." in whole.summary
+    assert [one.name for one in whole.drawings[0].series] == ["flat", "plain", "plain: powers"]
+
+
 def test_a_link_has_a_step_and_a_rate(tmp_path):
     sizes = [2**power for power in range(10, 24, 3)]
     made = []

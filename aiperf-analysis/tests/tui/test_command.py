@@ -87,7 +87,7 @@ def test_every_choice_of_the_menu(menu):
         "Runs\n2 runs, 11 rows.",
         "Run whole\n3 rows:",
         "Rows of all runs\n",
-        "row: ch09.matmul:tiled\nverdict: FASTER",
+        "row: ch09.matmul:tiled\nmedian: 1.499 ms",
         "48 samples: median 1.50 ms",
         "have no target in common",
         "History of time",

@@ -5,7 +5,8 @@ import math
 import pytest
 from attrs import evolve
 
-from aiperf_analysis.tui.pictures import drawn, histogram, sparkline
+from aiperf_analysis.sparkline import HEIGHT, MARGIN, WIDTH, picture, sparkline
+from aiperf_analysis.tui.pictures import drawn, histogram
 from aiperf_core.report.result import Axis, Drawing, Figure, Point, Series, Span, counted
 
 
@@ -26,6 +27,16 @@ def test_a_sparkline_has_the_course():
     assert sparkline([5, 5], 10) == "▄▄"
     assert sparkline([], 10) == ""
     assert sparkline([1, 2, 3], 3, plain=True).isascii()
+
+
+def test_noise_is_a_flat_line_and_a_step_is_none():
+    for values, share in (([1.00, 1.01, 0.99], 0.1), ([1.0, 1.0, 2.0], 1.0)):
+        line, dot = picture(values, "time").shapes
+        heights = [y for _, y in line.points]
+        assert max(heights) - min(heights) == pytest.approx(share * (HEIGHT - 2 * MARGIN))
+        assert (dot.x, dot.y) == line.points[-1]
+        assert line.points[0][0] == MARGIN
+        assert line.points[-1][0] == WIDTH - MARGIN
 
 
 def test_a_histogram_has_the_shares():

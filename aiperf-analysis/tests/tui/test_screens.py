@@ -22,6 +22,7 @@ from aiperf_core.report import cell_text
 from aiperf_core.report.metrics import SUMMARY
 from aiperf_core.report.result import Column, Record, Result, Table, counted
 from aiperf_core.results.bundle import Bundle
+from aiperf_core.results.models import Verdict
 from aiperf_core.results.seal import sealed
 
 HOSTILE = (
@@ -117,14 +118,13 @@ def test_sorting_goes_through_the_columns(drive, here):
         await screen.press("2")
         assert "sorted by row up" in await screen.press("s")
         assert "sorted by row down" in await screen.press("s")
-        assert "sorted by verdict up" in await screen.press("s")
-        await screen.press("s")
-        text = await screen.press("s")
-        assert "sorted by median up" in text
+        assert "sorted by median up" in await screen.press("s")
         medians = [one.cells["time_s"].value for one in _records(screen)]
         known = [one for one in medians if one is not None]
         assert known == sorted(known)
         assert medians[len(known) :] == [None] * (len(medians) - len(known))
+        assert "sorted by median down" in await screen.press("s")
+        assert "sorted by speedup up" in await screen.press("s")
 
     drive(here, steps)
 
@@ -274,12 +274,26 @@ def test_damaged_bundles_are_counted_and_named(drive, here):
     target.write_text(target.read_text().replace("matmul", "matmux"))
 
     async def steps(screen):
-        assert "1 left out, with the reasons in the notes (n)." in screen.text
+        assert "1 left out; the reasons are in the notes (n)." in screen.text
         notes = await screen.press("n")
         assert "left out: 1" in notes
         assert "- whole:" in notes
 
     drive(here, steps)
+
+
+def test_rows_that_did_not_run_are_not_called_untrusted(drive, made):
+    skipped = {"needs_another_gpu": {"verdict": Verdict.SKIPPED}}
+    made.bundle("run", made.result({"plain": 2e-3, "needs_another_gpu": 1e-3}, row=skipped), skipped=[])
+
+    async def steps(screen):
+        table = screen.app.screen.result.tables[0]
+        assert [table.records[0].cells["distrusted"], table.columns[4].title] == [0, "not trusted"]
+        await screen.press("2")
+        assert "1 did not run; the reasons are in the notes (n)." in screen.text
+        assert "not trusted" not in screen.text
+
+    drive(made.folder, steps)
 
 
 def test_an_empty_folder(drive, tmp_path):
@@ -404,9 +418,9 @@ def test_live_runs(drive, here, monkeypatch):
         shown = " ".join(text.split())
         assert "speedup so far: 1.10x to 1.20x, wide: ±4.3 %, wanted ±2 %" in shown
         assert "block: 7, round 1 of 2; " in shown
-        assert "clock: 1.98 GHz; temperature: 61.0 °C; held down by: hw_thermal, [b]x; " in shown
+        assert "clock: 1.98 GHz; temperature: 61.0 °C; throttled by: hw_thermal, [b]x; " in shown
         assert "[b]wide[/]" in text
-        assert "target ends in: none (not known yet)" in " ".join((await screen.press("down")).split())
+        assert "target ends in: none (the run has ended)" in " ".join((await screen.press("down")).split())
 
     drive(here, steps, (120, 40))
 

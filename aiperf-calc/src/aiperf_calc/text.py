@@ -1,14 +1,12 @@
 """Text and JSON of files that people edit."""
 
-import codecs
 import json
 from pathlib import Path
 from typing import Any
 
 from aiperf_core.errors import UsageError
 from aiperf_core.names import cause, words
-
-_OTHER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  # UTF-32-LE begins as UTF-16-LE
+from aiperf_core.text_file import text_of
 
 _MOST_DIGITS = 1000
 
@@ -16,11 +14,8 @@ _MOST_DIGITS = 1000
 def read_text(path: Path, wanted: str) -> str:
     """The text of a file in UTF-8, with or without a byte order mark. `wanted` ends the message of UsageError."""
     try:
-        data = path.read_bytes()
-        if data.startswith(_OTHER_MARKS):
-            raise UsageError(f"'{path}' is UTF-16 or UTF-32, not UTF-8. Save it as UTF-8.")
-        return data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        return text_of(path, path.read_bytes())
+    except OSError as error:
         raise UsageError(f"cannot read '{path}': {cause(error)}. {wanted}") from None
 
 

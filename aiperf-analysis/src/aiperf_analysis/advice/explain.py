@@ -8,15 +8,19 @@ from attrs import frozen
 from aiperf_analysis.advice import labels
 from aiperf_analysis.advice.labels import Precision
 from aiperf_analysis.advice.rules import RULES, Evidence, Rule, Subject
+from aiperf_analysis.advice.rules.rule import counted, share
 from aiperf_analysis.selection import Entry, Selection, required, select
 from aiperf_core import units
 from aiperf_core.errors import BundleError, UsageError
 from aiperf_core.profiling import store
 from aiperf_core.profiling.models import Profile
+from aiperf_core.report.metrics import bound_name
 from aiperf_core.report.result import Column, LeftOut, Record, Result, Table
+from aiperf_core.stats.best import best_variant
 
 _MOST_COMMANDS = 3
 _MOST_ROWS = 3  # that a rule names
+_MOST_LIMITS = 3  # in the summary
 
 
 @frozen(eq=False)
@@ -49,7 +53,7 @@ def explain(
         title="Explanation of results",
         summary=_summary(subjects, found, bare),
         options={"profiles": [str(path) for path in profiles]},
-        tables=[_advice(found, measured), _evidence(found), *_missing(bare)],
+        tables=[_advice(found, measured), _evidence(found), *_missing(bare), *_limits(subjects)],
         assumptions=[
             "A rule is a condition on figures: it names what to try, and does not show that this is the cause. Measure "
             "the change.",
@@ -156,14 +160,69 @@ def _summary(subjects: Sequence[Subject], found: Sequence[Finding], bare: Sequen
     ]
     if not found:
         sentences.append("No figure of these rows calls for advice.")
+    best = _best(subjects)
+    sentences += [sentence for sentence in map(_stops, best) if sentence] if len(best) <= _MOST_LIMITS else []
     if bare:
         commands = _commands(bare)
         more = len(commands) - _MOST_COMMANDS
         sentences.append(
-            f"{units.plural('row', len(bare))} without a profile: rules on kernels, copies and counters saw nothing. "
+            f"{units.plural('row', len(bare))} without a profile, so kernel and counter rules were skipped. "
             f"Take one: {'; '.join(commands[:_MOST_COMMANDS])}{f'; {more} more below' if more > 0 else ''}"
         )
     return sentences
+
+
+def _best(subjects: Sequence[Subject]) -> list[Subject]:
+    """The best implementations of the targets, where they have a speed of light."""
+    return [one for one in subjects if one.row is best_variant(one.result) and one.row.speed_of_light]
+
+
+def _moved(subject: Subject) -> float | None:
+    """The DRAM bytes that a call moved, as a multiple of the declared bytes; None without a profile by ncu."""
+    profile = subject.profiles.get("ncu")
+    moved = profile.observed.figures.get("dram_bytes") if profile else None
+    return moved / profile.cost_bytes if profile and moved and profile.cost_bytes else None
+
+
+def _stops(subject: Subject) -> str:
+    """Why the best implementation of a target is not faster: its share of its bound, and the bytes that it moves."""
+    light, moved = subject.row.speed_of_light, _moved(subject)
+    if light is None:
+        return ""
+    bound = bound_name(subject.result, subject.row)
+    said = f"{subject.entry.name}, the best, reaches {units.percent(light.fraction)} of its bound ({bound})"
+    if light.bound != "memory":
+        return f"{said}."
+    if moved is None:
+        hint = "; a profile by ncu counts those that it moves" if subject.result.device == "cuda" else ""
+        return f"{said}, by the declared bytes{hint}."
+    rest = f", with which {units.percent(min(1.0, 1 / moved))} is the most that it can reach" if moved > 1 else ""
+    return f"{said}, and moves {units.number(moved)} times the declared bytes{rest}."
+
+
+def _limits(subjects: Sequence[Subject]) -> list[Table]:
+    records = [
+        Record(
+            {
+                "row": one.entry.name,
+                "bound": bound_name(one.result, one.row),
+                "share": share(one.row.speed_of_light.fraction) if one.row.speed_of_light else None,
+                "declared": counted(problem.bytes_read + problem.bytes_written, "B"),
+                "moved": counted(moved) if (moved := _moved(one)) is not None else None,
+            },
+            [one.entry.origin],
+        )
+        for one in _best(subjects)
+        for problem in [one.result.problem]
+    ]
+    columns = [
+        Column("row", "best implementation"),
+        Column("bound", "bound"),
+        Column("share", "share of it", "figure"),
+        Column("declared", "declared", "figure"),
+        Column("moved", "moved / declared", "figure"),
+    ]
+    return [Table("limits", "where the best implementation stops", columns, records)] if records else []
 
 
 def _commands(bare: Sequence[Subject]) -> list[str]:
@@ -171,9 +230,12 @@ def _commands(bare: Sequence[Subject]) -> list[str]:
     commands = {}
     for one in bare:
         tool = " --tool ncu" if one.result.device == "cuda" else ""
+        if one.result.device == "cpu" and "compiler" in one.row.requires:  # no operator of torch has its time
+            tool = " --tool perf"
         target = one.entry.base_target
         device, size = one.result.device, one.result.problem.size
-        commands[target] = f"aiperf profile {target} --device {device} --size {size}{tool}"
+        if tool or target not in commands:
+            commands[target] = f"aiperf profile {target} --device {device} --size {size}{tool}"
     return list(commands.values())
 
 

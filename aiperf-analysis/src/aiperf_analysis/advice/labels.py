@@ -26,6 +26,7 @@ from aiperf_core.names import words
 from aiperf_core.report.result import Figure
 from aiperf_core.stats.distributions import share_interval
 from aiperf_core.targets import nearest
+from aiperf_core.text_file import text_of
 
 FILE = "labels.toml"
 LEAST = 0.80
@@ -70,7 +71,7 @@ def read(folder: Path) -> list[Label]:
     """The labels of a folder. Raises UsageError where the file is missing or a label has a mistake."""
     path = folder / FILE
     try:
-        page = tomllib.loads(path.read_text(encoding="utf-8"))
+        page = tomllib.loads(text_of(path, path.read_bytes()))
     except OSError as error:
         raise UsageError(
             f"cannot read '{path}': {error.strerror or error}. A labelled folder holds bundles and {FILE}; its form is "

@@ -135,7 +135,7 @@ def _doctor() -> Any:
     # -P: do not import modules from the working directory.
     command = [sys.executable, "-P", "-m", "aiperf_core", "doctor", "--json"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_DOCTOR_S)
+        done = subprocess.run(command, capture_output=True, timeout=_DOCTOR_S, encoding="utf-8", errors="replace")
         return json.loads(done.stdout)
     except subprocess.TimeoutExpired:
         return {"problem": f"aiperf doctor gave no answer within {_DOCTOR_S} s"}

@@ -14,6 +14,7 @@ from aiperf_core.analysis_options import option
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Estimate
 from aiperf_core.names import words
+from aiperf_core.report.drawings import spans_decades
 from aiperf_core.report.metrics import STORED
 from aiperf_core.report.result import (
     Axis,
@@ -33,6 +34,7 @@ from aiperf_core.report.result import (
 )
 
 _MOST_DRAWN = 8  # series of one picture
+_MOST_TOLD = 5  # series that a sentence names; the table has all
 
 
 @frozen
@@ -174,7 +176,7 @@ _SERIES_COLUMNS = [
     Column("steps", "steps"),
     Column("drift", "drift a run", "figure"),
     Column("newest", "newest", "verdict"),
-    Column("change", "newest / expected", "figure"),
+    Column("change", "latest / expected", "figure"),
     Column("why", "why"),
 ]
 
@@ -242,6 +244,8 @@ def _summary(told: list[Told], steps: list[Record], short: int, metric: str) -> 
         for word, those in words_of.items()
         for one in those
     ]
+    if len(found) > _MOST_TOLD:
+        found[_MOST_TOLD:] = [f"And {len(found) - _MOST_TOLD} more series, in the table below."]
     if judged:
         found.append(
             f"{len(judged)} series with at least {LEAST} runs: {units.plural('step', len(steps))}, {_drifts(judged)}."
@@ -254,6 +258,9 @@ def _summary(told: list[Told], steps: list[Record], short: int, metric: str) -> 
         )
     else:
         found.append(f"No believed row has the figure '{metric}'.")
+    noisy = sum(one.standing.word == "TOO NOISY" for one in judged)
+    if noisy:
+        found.append(f"{noisy} series TOO NOISY to judge their newest run: measure on a quiet machine, or longer.")
     if judged and short:
         found.append(f"{short} series with fewer runs have no steps yet.")
     return found
@@ -274,7 +281,11 @@ def _status(told: list[Told], long_ones: list[RunSeries]) -> Status:
 
 
 def _note(short: int) -> str:
-    return f"Steps need {LEAST} runs, and the newest run {LEAST_RUNS} runs before it." if short else ""
+    return (
+        f"Change detection needs {LEAST} runs, and a verdict on the latest run {LEAST_RUNS} runs before it."
+        if short
+        else ""
+    )
 
 
 def _assumptions(told: list[Told]) -> list[str]:
@@ -368,7 +379,10 @@ def _drawing(one: Told) -> Drawing:
     if one.standing.expected is not None:
         here = figure(one.standing.expected, metric.unit, "derived")
         levels.append(
-            Series(name="expected of the newest", points=[Point(label="", x=counted(len(runs), "count"), y=here)])
+            Series(
+                name="predicted range for the latest run",
+                points=[Point(label="", x=counted(len(runs), "count"), y=here)],
+            )
         )
     borders: dict[str, float] = {}
     for border in series.borders:
@@ -385,7 +399,9 @@ def _drawing(one: Told) -> Drawing:
         kind="lines",
         message=message,
         x=Axis(title="run", unit="count"),
-        y=Axis(title=f"{metric.name}, {better} is better", unit=metric.unit),
+        y=Axis(
+            title=f"{metric.name}, {better} is better", unit=metric.unit, log=spans_decades(point.y for point in runs)
+        ),
         series=[Series(name="runs", points=runs), *levels],
         borders=borders,
     )

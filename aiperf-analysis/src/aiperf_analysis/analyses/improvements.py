@@ -84,13 +84,17 @@ def analyze(selection: Selection, options: Options) -> Result:
         place = Figure(value=float(len(points)), unit="count", certainty="counted")
         points.append(Point(label=f"{name} ({len(some)})", x=median, y=place))
     order = sorted(range(len(names)), key=lambda place: -(points[place].x.value or 0.0))
+    # The figure of one or two targets is no tendency. A mechanism that is asked for is drawn nevertheless.
+    drawn = [place for place in order if options.mechanism or _targets_of(records[place]) >= FEWEST]
+    rest = len(order) - len(drawn)
+    few = f"{units.plural('mechanism', rest)} of fewer than {FEWEST} targets in the table alone." if rest else ""
     best = points[order[0]]
     effects_told = units.plural("effect", sum(one.mechanism in names for one in effects))
     message = f"{units.plural('mechanism', len(names))} in {effects_told}; the largest median is {best.label}"
     return Result(
         analysis="improvements",
         title="Measured gains of mechanisms",
-        summary=[f"{message}."],
+        summary=[f"{message}.", *([few] if few else [])],
         tables=[
             Table("mechanisms", "gains by mechanism", _columns(), [records[place] for place in order]),
             *([_apart(apart)] if apart else []),
@@ -100,12 +104,14 @@ def analyze(selection: Selection, options: Options) -> Result:
                 name="mechanisms",
                 title="Median gain of each mechanism, and the number of effects",
                 kind="intervals",
-                message=message,
+                message=f"{message}. {few}".rstrip(". ") if few else message,
                 x=Axis(title="speedup of the step (more is better)", log=True),
                 y=Axis(title="mechanism", unit="count"),
-                series=[Series(name="median", points=[points[place] for place in order])],
+                series=[Series(name="median", points=[points[place] for place in drawn])],
             )
-        ],
+        ]
+        if drawn
+        else [],
         options=asdict(options),
         assumptions=[
             "a gain on one target says little about another: the range is what was measured here, not a promise.",
@@ -198,6 +204,12 @@ def _record(name: str, effects: Sequence[Effect], median: Figure) -> Record:
         },
         [one.origin for one in entries],
     )
+
+
+def _targets_of(record: Record) -> float:
+    """The number of targets of a mechanism."""
+    targets = record.cells["targets"]
+    return targets.value or 0.0 if isinstance(targets, Figure) else 0.0
 
 
 def _columns() -> list[Column]:

@@ -250,8 +250,8 @@ def _nobody(selection: Selection, left_out: Sequence[LeftOut], options: Options)
     reasons = Counter(one.reason for one in left_out)
     told = "; ".join(f"{number} x {words(reason)}" for reason, number in reasons.most_common(5))
     return (
-        f"no row of {count} may enter a board: {told}. Measure entries with committed sources: aiperf run PATTERN "
-        "--tier standard"
+        f"no leaderboard yet: no result of {count} meets its rules: {told}. Measure entries with committed sources: "
+        "aiperf run PATTERN --tier standard"
     )
 
 

@@ -22,7 +22,8 @@ from aiperf_core.report.result import (
     Table,
     counted,
 )
-from aiperf_core.stats.best import best_of
+from aiperf_core.results.models import Verdict
+from aiperf_core.stats.best import best_of, is_proven_gain
 from aiperf_core.stats.draws import ends, resamples
 
 # The kinds of baseline over which gains are averaged. A gain over an antipattern says how bad that is.
@@ -30,25 +31,30 @@ AVERAGED = ("reasonable", "naive")
 FEWEST = 3  # targets of a mean
 DRAWS = 4000
 _NO_VARIANT = Figure(value=None, reason="no variant is believed")
+_NO_GAIN = Figure(value=None, reason="no variant is proven to gain")
 
 
 def analyze(selection: Selection, options: NoOptions) -> Result:
     """Count the verdicts of the newest results of each target, and list the best variant of each.
 
-    The gain of a target is the figure of its best variant: the speedup, or the memory gain where memory is the goal.
-    Geometric means are over targets with a reasonable or a naive baseline; their intervals are by bootstrap over
-    targets. A target of several sizes counts once, by the geometric mean of its gains. Targets that expect no gain, and
-    lossy variants, are in no mean.
+    The gain of a target is the figure of its best variant: the speedup, or the memory gain where memory is the goal. A
+    target without a proven gain has no best variant. Geometric means are over targets with a reasonable or a naive
+    baseline; their intervals are by bootstrap over targets. A target of several sizes counts once, by the geometric
+    mean of its gains. Targets that expect no gain, lossy variants, and targets whose best variant is INCONCLUSIVE are
+    in no mean, and there is no mean without a proven gain.
     """
     newest = selection.latest()
     required(newest.entries, newest)
     groups = newest.targets()
     records: list[Record] = []
-    points: list[Point] = []
+    ranked: list[tuple[float, str, Figure, Entry]] = []
     gains: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+    proven: set[tuple[str, str, str]] = set()
     for (_, name), entries in sorted(groups.items(), key=lambda pair: (pair[0][1], pair[1][0].hardware)):
-        best, result = _best(entries), entries[0].result
-        gain = best.gain if best else _NO_VARIANT
+        first, result = _best(entries), entries[0].result
+        best = first if first and is_proven_gain(first.row, result.goal) else None
+        missing = _NO_GAIN if first else _NO_VARIANT
+        gain = best.gain if best else missing
         kind = _kind(entries)
         records.append(
             Record(
@@ -57,9 +63,9 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
                     "class": entries[0].hardware,
                     "goal": result.goal,
                     "best": best.row.name if best else None,
-                    "verdict": best.row.verdict.value if best else None,
+                    "verdict": first.row.verdict.value if first else None,
                     "gain": gain,
-                    "memory": best.figure("memory_gain") if best else _NO_VARIANT,
+                    "memory": best.figure("memory_gain") if best else missing,
                     "baseline": kind,
                     "note": f"no gain is expected: {result.no_gain}" if result.no_gain else None,
                 },
@@ -67,22 +73,26 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
             )
         )
         exact = _best([one for one in entries if one.row.quality is None])
-        averaged = exact.gain if exact else _NO_VARIANT
+        averaged = exact.gain if exact and exact.row.verdict is not Verdict.INCONCLUSIVE else _NO_VARIANT
         if averaged.value is not None and not result.no_gain and kind in AVERAGED:
             of_targets = gains.setdefault((result.goal, entries[0].hardware, kind), {})
+            if best:
+                proven.add((result.goal, entries[0].hardware, kind))
             of_targets.setdefault(entries[0].base_target, []).append(averaged.value)
         if best is None or gain.value is None:
             continue
-        place = Figure(value=float(len(points)), unit="count", certainty="counted")
-        label = f"{name}:{best.row.name}"
-        points.append(Point(label=label, x=gain, y=place, mark=best.row.verdict.value, origin=best.origin))
+        ranked.append((gain.value, f"{name}:{best.row.name}", gain, best))
+    points = [
+        Point(label=label, x=gain, y=counted(float(place), "count"), mark=best.row.verdict.value, origin=best.origin)
+        for place, (_, label, gain, best) in enumerate(sorted(ranked, key=lambda gained: -gained[0]))
+    ]
     variants = [one for one in newest.every if one.row.role == "variant"]
     verdicts = Counter(one.row.verdict.value for one in variants)
     told = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
     count = len({one.base_target for one in newest.entries})
     head = f"{units.plural('target', count)} in {units.plural('bundle', len(newest.runs))}"
     message = f"{head}: {told or 'no variants'}"
-    means = [_mean(key, each) for key, each in sorted(gains.items())]
+    means = [_mean(key, each) for key, each in sorted(gains.items()) if key in proven]
     told_means = _told(means)
     return Result(
         analysis="overview",

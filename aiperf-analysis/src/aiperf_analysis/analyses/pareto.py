@@ -371,7 +371,7 @@ def _columns(objectives: Sequence[Objective]) -> list[Column]:
         Column("standing", "standing", "verdict"),
         *(Column(one.name, one.title, "figure") for one in objectives),
         Column("rival", "beaten by"),
-        Column("share", "in draws", "figure"),
+        Column("share", "confidence", "figure"),
         Column("next", "what would decide"),
     ]
 

@@ -9,6 +9,7 @@ from aiperf_core import units
 from aiperf_core.analysis_options import option
 from aiperf_core.errors import UsageError
 from aiperf_core.measurements import Estimate
+from aiperf_core.report import cell_text
 from aiperf_core.report.metrics import METRICS
 from aiperf_core.report.result import (
     Axis,
@@ -20,8 +21,10 @@ from aiperf_core.report.result import (
     Result,
     Series,
     Table,
+    counted,
     figure,
 )
+from aiperf_core.results.models import Row
 
 TRAINING = "training"  # the tag of targets of a training step
 
@@ -31,27 +34,28 @@ class Case:
     """A use case.
 
     asks: what is looked for.
-    gain: the figure of a row that shows it, above 1 for better; the low end of its interval decides.
+    gain: the figure of a row over another row of its target, above 1 for better; the low end of its interval decides.
     fits: whether a row is of this use case.
     """
 
     asks: str
-    gain: Callable[[Entry], Figure]
+    gain: Callable[[Entry, Row], Figure]
     fits: Callable[[Entry, frozenset[str]], bool]
 
 
-def _memory(entry: Entry) -> Figure:
-    return entry.figure("memory_gain")
+def _memory(entry: Entry, before: Row) -> Figure:
+    mine, theirs = (METRICS["peak_bytes"].of(entry.result, row).value for row in (entry.row, before))
+    return counted(theirs / mine if mine and theirs else None, reason="no peak of memory was measured")
 
 
-def _speed(entry: Entry) -> Figure:
-    return entry.figure("speedup")
+def _speed(entry: Entry, before: Row) -> Figure:
+    return entry.figure("speedup" if before.role == "baseline" else "step_speedup")
 
 
-def _energy(entry: Entry) -> Figure:
-    """The baseline's energy of a call divided by the row's; their errors are independent."""
-    base, joules = entry.baseline, METRICS["joules_per_call"]
-    mine, theirs = (joules.estimate(entry.result, row) if row else None for row in (entry.row, base))
+def _energy(entry: Entry, before: Row) -> Figure:
+    """The energy of a call of the row before divided by the row's; their errors are independent."""
+    joules = METRICS["joules_per_call"]
+    mine, theirs = (joules.estimate(entry.result, row) for row in (entry.row, before))
     if mine is None or theirs is None:
         return Figure(value=None, certainty="derived", reason=entry.row.no_energy or "no energy was measured")
     low, high = theirs.low / mine.high, theirs.high / mine.low
@@ -73,6 +77,25 @@ CASES = {
 
 
 @frozen
+class _Step:
+    """A variant beside the row before it, with the gain of the use case."""
+
+    entry: Entry
+    before: Row
+    gain: Figure
+
+    @property
+    def least(self) -> float:
+        """The low end of the gain."""
+        return (self.gain.value or 0.0) if self.gain.low is None else self.gain.low
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the gain lies beyond the floor of the target."""
+        return self.least > 1 + self.entry.result.floor
+
+
+@frozen
 class Options:
     """Options of this analysis."""
 
@@ -81,10 +104,12 @@ class Options:
 
 
 def analyze(selection: Selection, options: Options) -> Result:
-    """Name the variants that were proven to help in a use case, each with its figure and the target that teaches it.
+    """Name the steps that were proven to help in a use case, each with its figure and the target that teaches it.
 
-    A variant is named where the low end of its gain lies beyond the floor of its target; what it costs in time, memory
-    or quality stands beside it. The order is that of the low end. Targets that expect no gain do not count.
+    The gain of a step is that over the variant on which it builds, or over a reasonable baseline: a gain over a naive
+    one says how bad that is. A step is named where the low end of its gain lies beyond the floor of its target; what
+    the variant costs in time, memory or quality stands beside it. Each target is named once, by its largest step, in
+    the order of the low ends. Targets that expect no gain do not count.
     """
     if options.top < 1:
         raise UsageError(f"--top got {options.top}; it takes a count of at least 1.")
@@ -97,38 +122,41 @@ def analyze(selection: Selection, options: Options) -> Result:
         for one in newest.entries
         if one.row.role == "variant" and not one.result.no_gain and case.fits(one, training)
     ]
-    proven = [(one, gain) for one in rows if (gain := case.gain(one)).value is not None and _sure(one, gain)]
-    proven.sort(key=lambda pair: -_least(pair[1]))
-    shown = proven[: options.top]
+    steps = [_Step(one, before, case.gain(one, before)) for one in rows if (before := _before(one)) is not None]
+    proven = sorted((step for step in steps if step.is_sure), key=lambda step: -step.least)
+    best: dict[tuple[str, str], _Step] = {}
+    for step in proven:
+        best.setdefault((step.entry.base_target, step.entry.hardware), step)
+    shown = list(best.values())[: options.top]
     head = f"For {options.use} ({case.asks}): "
     if not proven:
-        told = f"no variant of {units.plural('row', len(rows))} is proven to help; nothing is recommended."
+        told = f"no step of {units.plural('variant', len(rows))} is proven to help; nothing is recommended."
     else:
-        told = f"{units.plural('variant', len(proven))} of {units.plural('row', len(rows))} proven to help."
+        told = f"a step of {units.plural('target', len(best))} is proven to help."
     points = [
         Point(
-            label=one.name,
-            x=gain,
+            label=step.entry.name,
+            x=step.gain,
             y=Figure(value=float(place), unit="count", certainty="counted"),
-            mark=one.row.verdict.value,
-            origin=one.origin,
+            mark=step.entry.row.verdict.value,
+            origin=step.entry.origin,
         )
-        for place, (one, gain) in enumerate(shown)
+        for place, step in enumerate(shown)
     ]
     return Result(
         analysis="recommend",
         title=f"Recommendations for {options.use}",
         summary=[head + told, *_first(shown)],
-        tables=[Table("recommendations", f"what gave {case.asks}", _columns(), [_record(*pair) for pair in shown])],
+        tables=[Table("recommendations", f"what gave {case.asks}", _columns(), list(map(_record, shown)))],
         drawings=[
             Drawing(
                 name="recommendations",
                 title=f"What gave {case.asks}",
                 kind="intervals",
                 message=head + told,
-                x=Axis(title="gain over the baseline (more is better)", log=True),
-                y=Axis(title="variant", unit="count"),
-                series=[Series(name="variants", points=points)],
+                x=Axis(title="gain of the step (more is better)", log=True),
+                y=Axis(title="step", unit="count"),
+                series=[Series(name="steps", points=points)],
             )
         ]
         if points
@@ -156,31 +184,35 @@ def _training() -> frozenset[str]:
     return frozenset(one.name for one in load_plugins().targets if TRAINING in one.tags)
 
 
-def _least(gain: Figure) -> float:
-    return (gain.value or 0.0) if gain.low is None else gain.low
+def _before(entry: Entry) -> Row | None:
+    """The row that a step is held against: the variant on which it builds, or a reasonable baseline."""
+    believed = [row for row in entry.result.rows if row.is_believed]
+    built_on = next((row for row in believed if row.name == entry.row.builds_on and row.role != "baseline"), None)
+    return built_on or next((row for row in believed if row.role == "baseline" and row.kind == "reasonable"), None)
 
 
-def _sure(entry: Entry, gain: Figure) -> bool:
-    return _least(gain) > 1 + entry.result.floor
-
-
-def _first(shown: list[tuple[Entry, Figure]]) -> list[str]:
+def _first(shown: list[_Step]) -> list[str]:
     if not shown:
         return []
-    entry, _ = shown[0]
+    step, entry = shown[0], shown[0].entry
     why = f": {entry.row.why}" if entry.row.why else ""
-    return [f"First to try: {entry.name}{why}. To see it: aiperf run {entry.base_target}"]
+    gain = cell_text.whole(step.gain)
+    return [
+        f"First to try, if your work is like {entry.base_target} ({entry.result.summary}): {entry.row.name}, {gain} "
+        f"over {step.before.name}{why}. To see it: aiperf run {entry.base_target}"
+    ]
 
 
-def _record(entry: Entry, gain: Figure) -> Record:
-    quality = entry.row.quality
+def _record(step: _Step) -> Record:
+    entry, quality = step.entry, step.entry.row.quality
     return Record(
         {
             "row": entry.name,
             "class": entry.hardware,
-            "gain": gain,
-            "speedup": _speed(entry),
-            "memory": _memory(entry),
+            "gain": step.gain,
+            "over": step.before.name,
+            "speedup": entry.figure("speedup"),
+            "memory": entry.figure("memory_gain"),
             "quality": f"{quality.metric} {quality.value}" if quality else None,
             "mechanisms": ", ".join(entry.row.mechanisms) or None,
             "why": entry.row.why,
@@ -193,7 +225,8 @@ def _columns() -> list[Column]:
     return [
         Column("row", "row"),
         Column("class", "kind of machine"),
-        Column("gain", "gain", "figure"),
+        Column("gain", "gain of the step", "figure"),
+        Column("over", "over"),
         Column("speedup", "speedup", "figure"),
         Column("memory", "memory gain", "figure"),
         Column("quality", "loss of quality"),

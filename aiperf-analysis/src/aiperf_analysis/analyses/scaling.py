@@ -302,8 +302,13 @@ def _piece_table(sized: Sequence[tuple[Group, Pieces | None]]) -> Table:
                 "verdict": MISFIT if found.contradicted else "fits",
             }
             records.append(Record(cells, origins))
-    note = f"{MISFIT}: a point lies more than 3 standard errors and the floor from the pieces; take more points there."
+    note = f"{MISFIT}: poor fit, one point is more than 3 standard errors and the floor off; take more points there."
     return Table("exponents", "the time as a power of the size, in pieces", columns, records, note)
+
+
+def _is_noise(found: Pieces) -> bool:
+    """True where no piece of a fit grows or falls for certain: every interval of an exponent includes 0."""
+    return all(one.exponent.low <= 0 <= one.exponent.high for one in found.pieces)
 
 
 def _by_group(pairs: Sequence[tuple[Group, Any]]) -> list[tuple[int, Any]]:
@@ -328,6 +333,9 @@ def _summary(
     if sized:
         bent = sum(one is not None and len(one.pieces) > 1 for _, one in sized)
         found.append(f"The exponent changes within the measured sizes for {bent} of {len(sized)} implementations.")
+        noise = sum(one is not None and _is_noise(one) for _, one in sized)
+        if noise:
+            found.append(f"{plural('fit', noise)} not drawn: the interval of the exponent includes 0.")
     for one in crossings[:5]:
         found.append(
             f"{one.target}: up to {over} = {parameter(one.before)} '{one.first.row.name}' is faster, from "
@@ -414,7 +422,7 @@ def _fit_series(
     if fitted and fitted[0].aicc is not None:
         at = np.geomspace(group.at[0], group.at[-1], CURVE_POINTS)
         times, label = fitted[0].time(at), f"{name}: {fitted[0].law}"
-    elif pieced is not None:
+    elif pieced is not None and not _is_noise(pieced):
         at, times, label = np.array(group.at), np.exp(pieced.logs), f"{name}: powers"
     else:
         return None

@@ -45,6 +45,7 @@ from aiperf_core.report.result import (
 from aiperf_core.stats.best import best_of
 from aiperf_core.stats.threshold import MET, MISSED, OUTCOMES, Threshold
 from aiperf_core.targets import nearest
+from aiperf_core.text_file import text_of
 
 LARGEST_FILE = 1 << 20  # bytes
 CEILING = "ceiling."
@@ -134,11 +135,9 @@ def read(path: Path) -> list[Wanted]:
         raise UsageError(f"--file cannot be read: '{path}': {error.strerror or error}.") from error
     if len(data) > LARGEST_FILE:
         raise UsageError(f"--file '{path}' has {units.size(len(data))}; a file of targets has at most 1 MiB.")
+    text = text_of(path, data)
     try:
-        text = data.decode()
         document = tomllib.loads(text)
-    except UnicodeDecodeError:
-        raise UsageError(f"--file '{path}' is no text in UTF-8, so it is no TOML.") from None
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"--file '{path}' is no TOML: {words(str(error))}.") from None
     entries = document.get("target")

@@ -25,6 +25,7 @@ from aiperf_core.report.result import (
     figure,
 )
 from aiperf_core.results.models import Row
+from aiperf_core.stats.verdicts import LEAST_BYTES
 
 GAIN, LOSS, TRADE, LOSSY, OPEN = "GAIN", "LOSS", "TRADE", "LOSSY", "UNCLEAR"
 TOLD = {
@@ -40,8 +41,8 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
     """Compare time, peak memory and quality of each variant with its baseline's.
 
     GAIN: better in one, worse in none. LOSS: the reverse. TRADE: one is paid with the other, at a rate in bytes for
-    each 1 % of the time. LOSSY: a gain that is paid with quality. UNCLEAR: no difference of the time is proven. The
-    rate's interval is that of the time; peak memory is exact.
+    each 1 % of the time. LOSSY: a gain that is paid with quality. UNCLEAR: no difference of the time is proven. Memory
+    differs from 1 MiB and the floor of the target on. The rate's interval is that of the time.
     """
     newest = selection.latest()
     required(newest.entries, newest)
@@ -86,7 +87,7 @@ def analyze(selection: Selection, options: NoOptions) -> Result:
         ],
         options=asdict(options),
         assumptions=[
-            "peak memory is exact: a difference of any size counts.",
+            "peak memory differs where the difference is at least 1 MiB and above the floor of the target.",
             "the rate holds between these two rows; other points on the way were not measured.",
         ],
         left_out=[*newest.left_out, *left_out],
@@ -101,7 +102,7 @@ def change_of(speedup: Estimate) -> Estimate:
 
 
 def kind_of(speedup: Estimate, floor: float, saved: float) -> str:
-    """Whether a row is a gain, a loss or a trade. `saved` is the memory that it saves, in bytes."""
+    """Whether a row is a gain, a loss or a trade. `saved` is the memory that it saves in bytes; 0 if it is alike."""
     faster, slower = speedup.low > 1 + floor, speedup.high < 1 - floor
     same = speedup.low >= 1 - floor and speedup.high <= 1 + floor
     if (faster and saved >= 0) or (same and saved > 0):
@@ -129,11 +130,18 @@ def _saved(entry: Entry) -> int:
     return ((_most(base) if base else None) or 0) - (_most(entry.row) or 0)
 
 
+def _matters(entry: Entry, saved: int) -> bool:
+    """Whether a difference of memory is large enough to count."""
+    base = entry.baseline
+    most = (_most(base) if base else None) or 0
+    return abs(saved) >= LEAST_BYTES and abs(saved) > entry.result.floor * most
+
+
 def _record(entry: Entry) -> tuple[Record, str]:
     row, saved = entry.row, _saved(entry)
     assert row.speedup is not None
     change = change_of(row.speedup)
-    kind = kind_of(row.speedup, entry.result.floor, saved)
+    kind = kind_of(row.speedup, entry.result.floor, saved if _matters(entry, saved) else 0)
     if kind == GAIN and row.quality is not None:
         kind = LOSSY
     cells: dict[str, Cell] = {

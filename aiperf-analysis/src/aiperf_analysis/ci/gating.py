@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from attrs import evolve, field, frozen
 
@@ -15,6 +16,8 @@ from aiperf_core.report.metrics import STORED
 from aiperf_core.report.result import Origin
 from aiperf_core.results.models import Verdict
 
+# The runs of a decision's course.
+COURSE = 24
 _RED, _YELLOW, _GREEN = "#c0392b", "#b7791f", "#2f7d32"
 
 
@@ -38,6 +41,7 @@ WORDS = {
     "IMPROVED": Word("improved", ExitCode.OK),
     "NEW": Word("new", ExitCode.OK),
     "FINE": Word("no change", ExitCode.OK),
+    "TOO NOISY": Word("too noisy", ExitCode.OK),
 }
 
 
@@ -49,6 +53,9 @@ class Decision:
     metric: empty where the row itself is not believed.
     change_percent: the newest figure relative to the expected one; null where nothing was expected.
     low_percent, high_percent: the prediction interval in the same way.
+    now: the newest figure in the metric's unit; null where the row has none.
+    before: the expected figure; with too few runs for a level, the median of the earlier ones.
+    course: the figures of the latest runs, the newest last.
     agree: the runs in a row that agree.
     borders: what changed in the software or the machine since the runs before.
     """
@@ -66,6 +73,9 @@ class Decision:
     runs: int = 0
     borders: list[str] = field(factory=list)
     origin: Origin | None = None
+    now: float | None = None
+    before: float | None = None
+    course: list[float] = field(factory=list)
 
     @property
     def name(self) -> str:
@@ -167,6 +177,8 @@ def _decision(gate: Gate, series: RunSeries, family: int) -> Decision:
 
 def _told(gate: Gate, series: RunSeries, standing: Standing, word: str) -> Decision:
     expected, last = standing.expected, len(series.runs) - 1
+    figures = [one.value for one in series.estimates]
+    earlier = median(figures[:-1]) if last else None
     first = max(1, last - max(standing.agree, 1) + 1)
     return Decision(
         series.key.target,
@@ -182,6 +194,9 @@ def _told(gate: Gate, series: RunSeries, standing: Standing, word: str) -> Decis
         standing.runs,
         [one.told for one in series.near(first, last)],
         series.runs[last].entry.origin,
+        figures[-1],
+        expected.value if expected else earlier,
+        figures[-COURSE:],
     )
 
 

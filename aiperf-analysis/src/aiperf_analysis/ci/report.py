@@ -8,15 +8,21 @@ from xml.sax.saxutils import escape
 
 from attrs import asdict, frozen
 
-from aiperf_analysis.ci.gating import WORDS, Decision, Gated
+from aiperf_analysis.ci.gating import COURSE, WORDS, Decision, Gated
 from aiperf_analysis.ci.suite import Suite
+from aiperf_analysis.sparkline import sparkline
 from aiperf_core import atomic, units
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 from aiperf_core.render.ci import Case, junit
+from aiperf_core.report import cell_text
+from aiperf_core.report.metrics import STORED
+from aiperf_core.report.result import Figure
 from aiperf_core.results import jsontext
 
 SCHEMA_VERSION = 1
+# Half the interval that a figure is printed for, so that its digits tell a change of a thousandth.
+_NEAR = 1e-3
 
 
 @frozen
@@ -73,25 +79,50 @@ def change(one: Decision) -> str:
     return f"{text} (expected {one.low_percent:+.2f} to {one.high_percent:+.2f})"
 
 
-HEADS = ("row", "metric", "word", "newest against expected", "why")
+HEADS = ("row", "metric", "word", "before", "now", "now / before", "why")
 
 
-def rows(report: Report) -> list[tuple[str, str, str, str, str]]:
+def rows(report: Report) -> list[tuple[str, ...]]:
     """The rows of the table, the gravest first."""
-    return [
-        (words(one.name), one.metric or "-", one.word, change(one), words("; ".join([one.reason, *one.borders])))
-        for one in _ordered(report.gated.decisions)
-    ]
+    return [_row(one) for one in _ordered(report.gated.decisions)]
+
+
+def _row(one: Decision) -> tuple[str, ...]:
+    figures = (_figure(one.metric, one.before), _figure(one.metric, one.now), ratio(one))
+    why = words("; ".join([one.reason, *one.borders]))
+    return words(one.name), one.metric or "-", one.word, *figures, why
+
+
+def ratio(one: Decision) -> str:
+    """The newest figure divided by the one before, with the interval that holds 1 where the run is as usual."""
+    if one.now is None or not one.before:
+        return "-"
+    value = one.now / one.before
+    if one.low_percent is None or one.high_percent is None or one.low_percent <= -100:
+        return _text(value, "1")
+    low, high = (value / (1 + end / 100) for end in (one.high_percent, one.low_percent))
+    return cell_text.whole(Figure(value=value, low=low, high=high, unit="1"))
+
+
+def _figure(metric: str, value: float | None) -> str:
+    return cell_text.NONE if value is None else _text(value, STORED[metric].unit)
+
+
+def _text(value: float, unit: str) -> str:
+    """A figure with as many digits as tell a change of a thousandth."""
+    return cell_text.text(Figure(value=value, low=value * (1 - _NEAR), high=value * (1 + _NEAR), unit=unit))
 
 
 def markdown(report: Report) -> str:
-    """A summary for a pull request: what changed in a table, the rest folded."""
+    """A summary for a pull request: the regressions by name, then what changed in a table, the rest folded."""
     lines = [f"### {_cell(report.headline)}", ""]
-    table = rows(report)
-    news = [row for row in table if row[2] not in ("FINE", "NEW")]
+    decisions = _ordered(report.gated.decisions)
+    if worse := [one for one in decisions if one.word == "REGRESSION"]:
+        lines += [*map(_regressed, worse), ""]
+    news = [one for one in decisions if one.word not in ("FINE", "NEW")]
     if news:
         lines += [*_table(news), ""]
-    others = [row for row in table if row not in news]
+    others = [one for one in decisions if one not in news]
     if others:
         lines += [
             f"<details><summary>{len(others)} without a change</summary>",
@@ -106,9 +137,19 @@ def markdown(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(table: Sequence[Sequence[str]]) -> list[str]:
-    head = [f"| {' | '.join(HEADS)} |", "|" + " --- |" * len(HEADS)]
-    return head + [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in table]
+def _regressed(one: Decision) -> str:
+    before, now, quotient = _row(one)[3:6]
+    return f"- **{_cell(one.name)}** regressed: {one.metric} {before} → {now}, {_cell(quotient)}"
+
+
+def _table(decisions: Sequence[Decision]) -> list[str]:
+    heads = (*HEADS[:-1], "runs", "history", HEADS[-1])
+    lines = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
+    for one in decisions:
+        *cells, why = _row(one)
+        cells += [str(one.runs) if one.metric else cell_text.NONE, sparkline(one.course, COURSE) or cell_text.NONE, why]
+        lines.append(f"| {' | '.join(map(_cell, cells))} |")
+    return lines
 
 
 def _cell(text: str) -> str:

@@ -140,7 +140,9 @@ def add_to_store(suite: Suite, ran: Sequence[Ran]) -> str | None:
     if suite.store is None:
         return None
     command = [*_AIPERF, "db", "add", "--db", suite.store, *(str(one.bundle) for one in ran)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, check=False, encoding="utf-8", errors="replace"
+    )
     return None if done.returncode == 0 else done.stderr.strip() or f"aiperf db add ended with {done.returncode}"
 
 
@@ -150,7 +152,13 @@ def notify(suite: Suite, document: str) -> str | None:
         return None
     try:
         done = subprocess.run(
-            suite.notify, input=document, text=True, timeout=_NOTIFY_S, check=False, capture_output=True
+            suite.notify,
+            input=document,
+            timeout=_NOTIFY_S,
+            check=False,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
         )
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)

@@ -1,4 +1,4 @@
-"""`aiperf demo`: quick runs on the CPU in a folder of their own, and the dashboard on it."""
+"""`aiperf demo`: stored results in a folder of their own, a small target measured, and the dashboard on both."""
 
 import os
 import sys
@@ -23,13 +23,13 @@ PORT = 8321
     help="0 takes a free port.",
 )
 @click.option("--no-open", "unopened", is_flag=True, help="Do not open the browser.")
-@click.option("--no-dashboard", "unserved", is_flag=True, help="Only measure.")
+@click.option("--no-dashboard", "unserved", is_flag=True, help="Unpack and measure only.")
 @click.pass_obj
 def demo(plugins: Plugins, folder: Path, port: int, unopened: bool, unserved: bool) -> ExitCode:
-    """Measure small targets on the CPU, and show them in the dashboard.
+    """Show stored results of real runs in the dashboard, and measure a small target meanwhile.
 
-    The runs take less than two minutes and need no GPU. Their bundles are written to FOLDER (artifacts/demo), which
-    must be new or empty. Ctrl-C stops the runs, and keeps what was measured.
+    Sealed bundles that this package has are unpacked to FOLDER (artifacts/demo), which must be new or empty. A run on
+    this machine's CPU, of less than half a minute, is added to them. Needs no GPU. Ctrl-C ends both.
 
     \b
     Examples:
@@ -41,24 +41,21 @@ def demo(plugins: Plugins, folder: Path, port: int, unopened: bool, unserved: bo
 
     wanted = serving.local(port, opens=not unopened and has_display())
     if not unserved:
-        serving.listening(wanted).close()  # a port that is taken is told before the runs
+        serving.listening(wanted).close()  # a port that is taken is told before anything is written
     runs.checked(folder)
-    click.echo(
-        f"aiperf demo: {len(runs.PLAN)} quick runs on this machine's CPU, into {folder}. They take less than two "
-        "minutes. Ctrl-C stops them, and keeps what was measured."
-    )
-    try:
-        count = runs.measure(folder, click.echo, runs.PLAN)
-    except KeyboardInterrupt:
-        click.echo(f"Stopped. Look at what was measured: aiperf dashboard {folder}")
-        raise
+    count = units.plural("stored run", runs.unpack(folder))
+    click.echo(f"aiperf demo: {count} in {folder}; {runs.LIVE[0]} is measured on this machine meanwhile.")
+    with runs.measuring(folder) as run:
+        if unserved:
+            run.wait()
+        else:
+            click.echo("Pages to begin with:")
+            for path, about in runs.TOUR:
+                click.echo(f"  {path:<10}{about}")
+            serving.serve(plugins, folder, None, wanted, click.echo)
     if unserved:
-        click.echo(f"{units.plural('run', count)} in {folder}. To look at them: aiperf dashboard {folder}")
-        return ExitCode.OK
-    click.echo("Pages to begin with:")
-    for path, about in runs.TOUR:
-        click.echo(f"  {path:<10}{about}")
-    return serving.serve(plugins, folder, None, wanted, click.echo)
+        click.echo(f"To look at them: aiperf dashboard {folder}")
+    return ExitCode.OK
 
 
 def has_display() -> bool:

@@ -71,6 +71,8 @@ def _handler(site: Site, one: Page | Endpoint) -> Handler:
         try:
             function = one.resolve()
             with anyio.fail_after(site.settings.answer_s):
+                if isinstance(one, Page) and (found := await run_in_threadpool(site.reading)) is not None:
+                    return templating.reading(site, one.path, found)
                 if inspect.iscoroutinefunction(function):
                     return await _made(asked, await function(asked))
                 return await anyio.to_thread.run_sync(_both, asked, function, abandon_on_cancel=True)

@@ -64,6 +64,7 @@ class View:
     api: the address of the same as JSON; with `format=csv` as CSV where `csv` is true.
     crumbs: the pages above it, as pairs of title and address.
     redirect: an address to go to instead.
+    again_s: after this time a browser loads the page again; 0 for never.
     """
 
     template: str = ""
@@ -75,6 +76,7 @@ class View:
     crumbs: Sequence[tuple[str, str]] = ()
     status: int = 200
     redirect: str = ""
+    again_s: int = 0
 
 
 @frozen(kw_only=True)

@@ -1,6 +1,7 @@
 """The lines of tables as markup. A page may have thousands of cells, for which templates take ten times as long."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -12,8 +13,8 @@ from aiperf_core.names import words
 # Longer texts of bundles are shown by their beginning; the JSON has them whole. An address is cut where no server takes
 # it; it begins with `/`.
 MOST_LETTERS = 300
-# A longer name, or a text of these kinds, may break behind these characters, rather than within a word.
-UNBROKEN, BROKEN, _BREAKS = 14, ("", "long", "text", "words"), re.compile(r"([._:/])(?=\w)")
+# A longer name, or a text of these kinds, may break behind these characters, rather than within a word or a number.
+UNBROKEN, BROKEN, _BREAKS = 14, ("", "long", "text", "words"), re.compile(r"([._:/])(?=\w)(?!(?<=\d.)\d)")
 
 
 def plain(value: Any) -> Any:
@@ -27,15 +28,16 @@ def plain(value: Any) -> Any:
 
 def body(table: ShownTable) -> Markup:
     """The lines of a table."""
-    return Markup("".join(_line(one, traced=table.traced) for one in table.lines))
+    return Markup("".join(_line(one, traced=table.traced, tips=table.tips) for one in table.lines))
 
 
-def _line(line: Line, *, traced: bool) -> str:
+def _line(line: Line, *, traced: bool, tips: Sequence[str]) -> str:
     """A line. A reason that the line has in words already is told by the tip of its cell alone."""
     texts, last = {cell.text for cell in line.cells}, ""
     parts = ["<tr>"]
     for place, cell in enumerate(line.cells):
-        parts.append(_cell(cell, first=place == 0, told=bool(cell.reason) and cell.reason in {*texts, last}))
+        told = bool(cell.reason) and ("reason" in tips or cell.reason in {*texts, last})
+        parts.append(_cell(cell, first=place == 0, told=told, terse="interval" in tips))
         last = cell.reason or last
     if traced:
         led = ", ".join(f'<a href="{escape(plain(href))}">{escape(plain(name))}</a>' for name, href in line.sources)
@@ -44,21 +46,24 @@ def _line(line: Line, *, traced: bool) -> str:
     return "".join([*parts, "</tr>\n"])
 
 
-def _cell(cell: Cell, *, first: bool, told: bool) -> str:
+def _cell(cell: Cell, *, first: bool, told: bool, terse: bool) -> str:
     kinds = _kinds(cell)
-    text = breakable(cell.text) if first or kinds in BROKEN else escape(plain(cell.text))
+    text = breakable(cell.text) if (first or kinds in BROKEN) and not terse else escape(plain(cell.text))
     if cell.form == "verdict" and cell.text not in ("", "-"):
         text = verdict(cell.text)
     if cell.href:
         text = Markup(f'<a href="{escape(plain(cell.href))}">{text}</a>')
+    tip = cell.reason if told else ""
+    if terse:  # a long text may be cut
+        tip = ", ".join(filter(None, (cell.text if len(cell.text) > UNBROKEN else "", cell.interval, tip)))
     return "".join(
         (
             "<th scope=row" if first else "<td",
             f' class="{kinds}"' if kinds else "",
             f' data-sort="{escape(cell.sort)}"' if cell.sort else "",
-            f' title="{escape(plain(cell.reason))}"' if told else "",
+            f' title="{escape(plain(tip))}"' if tip else "",
             f">{text}",
-            f'<span class="below">{_interval(cell)}</span>' if cell.interval else "",
+            f'<span class="below">{_interval(cell)}</span>' if cell.interval and not terse else "",
             f'<span class="below why">{escape(plain(cell.reason))}</span>' if cell.reason and not told else "",
             "</th>" if first else "</td>",
         )

@@ -161,9 +161,9 @@ class _Export:
             return f'{match[1]}="{html.escape(path + hash_ + part)}"'
 
         file = self.folder / place
-        text = _LINK.sub(relative, file.read_text())
-        file.write_text(text)
-        self.written.size += len(text.encode())
+        data = _LINK.sub(relative, file.read_text(encoding="utf-8")).encode()
+        file.write_bytes(data)
+        self.written.size += len(data)
 
 
 def file_of(address: str) -> str:

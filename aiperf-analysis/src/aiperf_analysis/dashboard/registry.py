@@ -34,6 +34,9 @@ class Page:
     analysis: the analysis that it shows, whose generated page it replaces.
     method: `GET`, or `POST` for an action, which then needs the cookie and the origin of this server.
     needs_server: whether it is useless as a file, so that a static site leaves it out.
+    needs: contents of the site, of which one fills the page; without them it stands behind "More". Empty for no such
+        need.
+    is_aside: whether it always stands behind "More".
     """
 
     path: str
@@ -45,6 +48,8 @@ class Page:
     analysis: str | None = None
     method: str = "GET"
     needs_server: bool = False
+    needs: tuple[str, ...] = ()
+    is_aside: bool = False
 
     def resolve(self) -> Callable[..., Any]:
         """Import the function."""

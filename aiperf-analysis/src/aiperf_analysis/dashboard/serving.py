@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 512  # connections
 KEEP_ALIVE_S = 15
+PATIENCE_S = 0.2  # until a page tells how far the reading of the results is
 END_S = 3  # for requests to end when the server stops
 
 
@@ -188,6 +189,7 @@ def settings_of(plugins: Plugins, wanted: Wanted) -> Settings:
         accepted=wanted.accept,
         secure=wanted.certificate is not None or wanted.behind_proxy,
         given=_given(plugins, wanted.given),
+        patience_s=PATIENCE_S,
     )
 
 
@@ -300,4 +302,4 @@ def warm(site: "Site") -> None:
     from aiperf_analysis.dashboard.pages import overview
 
     with suppress(AiperfError):
-        overview.worse_of(site, Filters())
+        site.soon(("worse", repr(Filters())), lambda: overview.worse_of(site, Filters()))

@@ -22,6 +22,8 @@ class Settings:
     session: the value of the cookie of this server. It is another after each start.
     exported: whether the pages become files, which have no forms.
     answer_s: the longest time of a request.
+    patience_s: how long a page waits for results to be read, and for the history; then it says how far they are. None
+        waits for both.
     body_bytes: the longest body of a request, uploads excepted.
     """
 
@@ -34,4 +36,10 @@ class Settings:
     session: str = field(factory=lambda: secrets.token_urlsafe(32))
     exported: bool = False
     answer_s: float = 60.0
+    patience_s: float | None = None
     body_bytes: int = 1 << 16
+
+    @property
+    def shows_lessons(self) -> bool:
+        """Whether lessons are made, by a process that imports installed benchmarks: for readers on this machine."""
+        return self.token is None and not self.exported

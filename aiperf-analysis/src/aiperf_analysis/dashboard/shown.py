@@ -6,6 +6,7 @@ import re
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -21,6 +22,7 @@ from aiperf_core.report import picture as pictures_of
 from aiperf_core.report.result import Drawing, Figure, Origin, Record, Result, Table
 
 MOST_BYTES = 600  # of a name in an address
+OPEN_LINES = 30  # of the tables of a page; further tables are folded
 MOST_SOURCES = 3  # links in a cell; more are counted
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")  # in ISO 8601
 MOST_NEWEST = 50  # points of a line of a history in the table of its picture
@@ -49,7 +51,10 @@ class Line:
 
 @frozen(kw_only=True)
 class ShownTable:
-    """A table. `traced` is whether a row leads to raw samples; `keys` are those of its columns."""
+    """A table. `traced` is whether a row leads to raw samples; `keys` are those of its columns.
+
+    tips: the parts of its cells, of `interval` and `reason`, that are tips only. With both, a row is one line.
+    """
 
     name: str
     title: str
@@ -58,6 +63,12 @@ class ShownTable:
     lines: Sequence[Line]
     traced: bool
     keys: Sequence[str] = ()
+    tips: Sequence[str] = ()
+
+    @property
+    def is_terse(self) -> bool:
+        """True where each row is one line."""
+        return "interval" in self.tips
 
 
 @frozen(kw_only=True)
@@ -198,6 +209,26 @@ def folded(one: ShownTable, into: Mapping[str, str]) -> ShownTable:
     )
 
 
+def arranged(one: ShownTable, first: Sequence[str]) -> ShownTable:
+    """The table with these columns first."""
+    order = [one.keys.index(key) for key in first]
+    order += [place for place in range(len(one.keys)) if place not in order]
+    return attrs.evolve(
+        one,
+        heads=[one.heads[place] for place in order],
+        keys=[one.keys[place] for place in order],
+        lines=[attrs.evolve(line, cells=[line.cells[place] for place in order]) for line in one.lines],
+    )
+
+
+def opened(tables: Sequence[ShownTable], pictures: Sequence[ShownPicture]) -> list[tuple[ShownTable, bool]]:
+    """Tables, each with False where a page folds it: beyond the first `OPEN_LINES` of a page with several parts."""
+    if len(tables) + len(pictures) <= 2:
+        return [(one, True) for one in tables]
+    ends = accumulate(len(one.lines) for one in tables)
+    return [(one, not one.lines or end <= OPEN_LINES) for one, end in zip(tables, ends, strict=True)]
+
+
 def filled(one: ShownTable) -> ShownTable:
     """The table without the columns that have a value in no line. The note names them, with the reason of all lines."""
     places = range(1, len(one.heads)) if one.lines else ()
@@ -213,7 +244,7 @@ def filled(one: ShownTable) -> ShownTable:
     kept = [place for place in range(len(one.heads)) if place not in empty]
     return attrs.evolve(
         one,
-        note=" ".join(filter(None, (one.note, named and f"Without a value in all rows: {named}."))),
+        note=" ".join(filter(None, (one.note, named and f"Not shown: {named}."))),
         heads=[one.heads[place] for place in kept],
         keys=[one.keys[place] for place in kept] if one.keys else (),
         lines=[attrs.evolve(line, cells=[line.cells[place] for place in kept]) for line in one.lines],

@@ -3,6 +3,8 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -16,8 +18,8 @@ from aiperf_analysis.filters import Filters
 from aiperf_analysis.live.watch import Watch
 from aiperf_analysis.sizes import analyzed
 from aiperf_analysis.sources.courses import RunCourse
-from aiperf_analysis.sources.errors import NotFoundError
-from aiperf_analysis.sources.source import Source
+from aiperf_analysis.sources.errors import GoneError, NotFoundError
+from aiperf_analysis.sources.source import FolderSource, Reading, Source
 from aiperf_core.analysis_options import from_texts, of_files, options_of, value_of
 from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.names import words
@@ -51,7 +53,7 @@ class Site:
         self.watch = Watch()
         self._lock = threading.Lock()
         self._computing = threading.BoundedSemaphore(AT_ONCE)
-        self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, ...], Future[Any]] = OrderedDict()
         self._results: OrderedDict[tuple[object, ...], Result | _Failed] = OrderedDict()
 
     @cached_property
@@ -68,6 +70,37 @@ class Site:
     def page_of_analysis(self) -> dict[str, Page]:
         """The page of each analysis that has one."""
         return {page.analysis: page for page in self.pages if page.analysis}
+
+    @cached_property
+    def _first_look(self) -> "Future[Any]":
+        return _started(self.source.state)
+
+    def reading(self) -> Reading | None:
+        """Progress of the first reading of the source; None where it is over, which is waited for with patience."""
+        wait([self._first_look], self.settings.patience_s)
+        return None if self._first_look.done() else self.source.reading
+
+    def fills(self, page: Page) -> bool:
+        """True where there is content for a page of the navigation, and for all where the source is gone."""
+        try:
+            return not page.needs or not self.kept(("contents",), self._contents).isdisjoint(page.needs)
+        except GoneError:
+            return True
+
+    def _contents(self) -> frozenset[str]:
+        """The source's contents, and which of `traces`, `prices` and `goals` there are."""
+        from aiperf_analysis.dashboard.pages import traces
+        from aiperf_calc.prices.book import default_path
+
+        found = set(self.source.contents())
+        if isinstance(self.source, FolderSource) and traces.files(self.source.root):
+            found.add("traces")
+        with suppress(UsageError):  # of a user without a home
+            if self.settings.given.get("cost") or default_path().exists():
+                found.add("prices")
+        if self.settings.given.get("targets"):
+            found.add("goals")
+        return frozenset(found)
 
     def options(self, name: str) -> type[Any]:
         """The class of options of an analysis. Raises NotFoundError for an unknown name."""
@@ -114,18 +147,42 @@ class Site:
 
     def kept(self, name: tuple[str, ...], compute: Callable[[], Kept]) -> Kept:
         """What `compute` gives, which stays in memory under this name until the source changes."""
+        future, is_new = self._future(name)
+        if is_new:
+            self._compute(future, compute)
+        found: Kept = future.result()
+        return found
+
+    def soon(self, name: tuple[str, ...], compute: Callable[[], Kept]) -> Kept | None:
+        """Return what `kept` gives; None where a page has no patience to wait for it, and a thread goes on."""
+        future, is_new = self._future(name)
+        if is_new:
+            _started(lambda: self._compute(future, compute))
+        with suppress(TimeoutError):
+            found: Kept = future.result(self.settings.patience_s)
+            return found
+        return None
+
+    def _future(self, name: tuple[str, ...]) -> "tuple[Future[Any], bool]":
+        """The place of what is kept under a name, and whether it is new: its caller must then fill it."""
         key = (self.source.state(), *name)
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
-                found: Kept = self._kept[key]
-                return found
-        found = compute()
-        with self._lock:
-            self._kept[key] = found
-            while len(self._kept) > KEPT:
+                return self._kept[key], False
+            while len(self._kept) >= KEPT:
                 self._kept.popitem(last=False)
-        return found
+            self._kept[key] = Future()
+            return self._kept[key], True
+
+    def _compute(self, future: "Future[Any]", compute: Callable[[], Any]) -> None:
+        """Fill a place. One that fails is not kept."""
+        try:
+            future.set_result(compute())
+        except BaseException as error:
+            with self._lock:
+                self._kept = OrderedDict((key, one) for key, one in self._kept.items() if one is not future)
+            future.set_exception(error)
 
     def _computed(self, function: Any, filters: Filters, options: Any) -> "Result | _Failed":
         try:
@@ -150,3 +207,17 @@ def _opened(found: "Result | _Failed") -> Result:
     if isinstance(found, _Failed):
         raise found.error
     return found
+
+
+def _started(compute: Callable[[], Any]) -> "Future[Any]":
+    """The result of a function that runs in a thread, which ends with the server."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(compute())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future

@@ -16,10 +16,12 @@ from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.registry import SECTIONS, Page
 from aiperf_analysis.dashboard.settings import Settings
 from aiperf_analysis.dashboard.site import Site
-from aiperf_analysis.sources.source import id_of
+from aiperf_analysis.sources.source import Reading, id_of
 from aiperf_core import units
 from aiperf_core.names import words
 from aiperf_core.report import html, layout, svg
+from aiperf_core.report.metrics import METRICS
+from aiperf_learn.glossary.terms import Term, find
 
 PACKAGE = "aiperf_analysis.dashboard"
 MOST_LINES = 5000
@@ -48,10 +50,20 @@ def environment() -> Environment:
         "lines": lines,
         "breakable": cells.breakable,
         "filled": shown.filled,
+        "opened": shown.opened,
         "lines_of": cells.body,
         "verdict": cells.verdict,
+        "term_of": term_of,
     }
     return made
+
+
+def term_of(heading: str) -> Term | None:
+    """The term of a column of figures; None for other columns."""
+    return find(heading) if heading in _FIGURES else None
+
+
+_FIGURES = {metric.title for metric in METRICS.values()}
 
 
 def lines(text: str) -> Markup:
@@ -85,18 +97,28 @@ def page(asked: Asked, view: View) -> Response:
         command=shlex.join(["aiperf", *view.command]) if view.command else "",
         csv=csv,
     )  # fmt: skip
-    response = HTMLResponse(body, view.status)
+    response = HTMLResponse(body, view.status, {"refresh": str(view.again_s)} if view.again_s else None)
     has_cookie = guard.cookie(asked.request.headers, asked.site.settings) == asked.site.settings.session
     if asked.site.settings.token is None and not has_cookie:
         with_cookie(response, asked.site.settings)
     return response
 
 
+def reading(site: Site, path: str, found: Reading) -> Response:
+    """The page of a server that still reads its results. The source is asked nothing, and a browser loads it again."""
+    body = (
+        environment()
+        .get_template("reading.html.jinja")
+        .render(**_common(site, path, is_sorted=False), title="Reading the results", reading=found)
+    )
+    return HTMLResponse(body, headers={"refresh": "1"})
+
+
 def error(site: Site, request: Request, status: int, title: str, text: str) -> Response:
     """An error as a page."""
     return HTMLResponse(
         environment().get_template("error.html.jinja").render(
-            **_common(site, request.url.path), title=title, status=status, text=text
+            **_common(site, request.url.path, is_sorted=status < 500), title=title, status=status, text=text
         ),
         status,
     )  # fmt: skip
@@ -121,10 +143,13 @@ def with_cookie(response: Response, settings: Settings) -> Response:
     return response
 
 
-def _common(site: Site, path: str) -> dict[str, Any]:
+def _common(site: Site, path: str, *, is_sorted: bool = True) -> dict[str, Any]:
+    """The data of every page. On the page of a server's error, the navigation asks the source nothing."""
     shown_pages = [one for one in site.pages if not (site.settings.exported and one.needs_server)]
-    sections = [(name, [one for one in shown_pages if one.section == name]) for name in SECTIONS]
-    return {"site": site, "sections": [(name, some) for name, some in sections if some], "path": path}
+    listed = [one for one in shown_pages if one.section]
+    more = [one for one in listed if is_sorted and (one.is_aside or not site.fills(one))]
+    sections = [(name, [one for one in listed if one.section == name and one not in more]) for name in SECTIONS]
+    return {"site": site, "sections": [(name, some) for name, some in sections if some], "more": more, "path": path}
 
 
 # --- files of the browser
@@ -144,7 +169,9 @@ MEDIA = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 @functools.cache
 def assets() -> dict[str, tuple[bytes, str, str]]:
-    """The files of `static/` by name: content, type and hash. The style sheet begins with the colours of pictures."""
+    """The files of `static/` by name: content, type and hash. The style sheet has those of pictures and lessons."""
+    from aiperf_learn.pages.html import style_sheet
+
     found = {}
     for file in sorted(resources.files(PACKAGE).joinpath("static").iterdir(), key=lambda one: one.name):
         media = MEDIA.get(file.name.rpartition(".")[2])
@@ -152,7 +179,8 @@ def assets() -> dict[str, tuple[bytes, str, str]]:
             continue
         content = file.read_bytes()
         if file.name == "style.css":
-            content = html.colours("screen").encode() + content + f"{svg.style_sheet()}{layout.STYLE}".encode()
+            pictures = f"{svg.style_sheet()}{layout.STYLE}{style_sheet()}"
+            content = html.colours("screen").encode() + content + pictures.encode()
         found[file.name] = (content, media, hashlib.sha256(content).hexdigest()[:12])
     return found
 

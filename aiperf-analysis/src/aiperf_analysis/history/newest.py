@@ -14,10 +14,12 @@ from aiperf_core.report.metrics import Better
 from aiperf_core.stats.distributions import t_quantile
 from aiperf_core.stats.draws import Floats
 
-Word = Literal["FINE", "SUSPECT", "REGRESSION", "IMPROVED", "NEW"]
+Word = Literal["FINE", "TOO NOISY", "SUSPECT", "REGRESSION", "IMPROVED", "NEW"]
 
 # The least number of runs of a level that a run is held to.
 LEAST_RUNS = 5
+# An interval in which a run of twice the usual figure, or of half of it, is as usual says nothing.
+TOO_WIDE = 2.0
 # The probability that a run as usual lies outside of the prediction interval of one series, on either side.
 MISS = 0.002
 
@@ -26,7 +28,8 @@ MISS = 0.002
 class Standing:
     """The newest run beside the level before it.
 
-    word: `NEW` where there is no level of enough runs; `SUSPECT` for a run beyond the interval, which is confirmed or
+    word: `NEW` where there is no level of enough runs; `TOO NOISY` where the prediction interval is too wide to see a
+        change by a factor of two; `SUSPECT` for a run beyond the interval, which is confirmed or
         refuted by the next; `REGRESSION` and `IMPROVED` where enough runs in a row agree.
     expected: the figure that was to be expected, with the prediction interval for one run.
     change: the newest figure divided by the expected one.
@@ -100,7 +103,12 @@ def _usual(values: Floats, within: Floats, compared: tuple[Segment, Course] | No
         return Standing("NEW", None, None, 0, there, reason)
     level, found = compared
     expected = _expected(level, found, within[-1], miss)
-    return Standing("FINE", expected, finite_exp(values[-1] - level.level), 0, level.runs, "within the interval")
+    change = finite_exp(values[-1] - level.level)
+    wide = expected.high / expected.value
+    if wide > TOO_WIDE:
+        reason = f"the runs differ: only a change beyond {units.number(wide)}x would be seen"
+        return Standing("TOO NOISY", expected, change, 0, level.runs, reason)
+    return Standing("FINE", expected, change, 0, level.runs, "within the interval")
 
 
 def _half(level: Segment, found: Course, within: float, miss: float) -> float:

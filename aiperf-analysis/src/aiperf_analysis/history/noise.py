@@ -16,6 +16,8 @@ from aiperf_core.stats.draws import Floats
 _HALF_WIDTH = NORMAL * math.sqrt(2)
 # The least standard deviation of a run. It keeps the weights of counted figures finite.
 LEAST_SD = 1e-4
+# The weight of a run relative to the usual one is at most this: a lucky narrow interval must not place a level alone.
+_MOST_WEIGHT = 4.0
 # Neighbours count as alike from this autocorrelation on, and in short series from what chance makes in 1 of 15.
 ALIKE, _BY_CHANCE = 0.2, 1.5
 _MOST_ALIKE = 0.8
@@ -35,9 +37,10 @@ def variances(values: Floats, within: Floats) -> Floats:
     """The variance of each run: that between runs, and its own.
 
     The variance between runs comes from the median absolute deviation of successive differences, less the mean of the
-    variances within runs. A step changes only one of the differences.
+    variances within runs. A step changes only one of the differences. No run has more than four times the usual weight.
     """
-    return np.maximum(between(values, within) + within, LEAST_SD**2)
+    spread: Floats = between(values, within) + within
+    return np.maximum(spread, max(LEAST_SD**2, float(np.median(spread)) / _MOST_WEIGHT))
 
 
 def between(values: Floats, within: Floats) -> float:

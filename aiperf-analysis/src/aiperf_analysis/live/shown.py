@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from attrs import define, field
@@ -15,10 +16,15 @@ COLUMNS = [
     Column("phase", "phase"), Column("implementation", "implementation"), Column("block", "block"),
     Column("samples", "samples", "figure"), Column("interval", "speedup so far"),
     Column("left", "target ends in", "figure"), Column("clock", "clock", "figure"),
-    Column("temperature", "temperature", "figure"), Column("throttled", "held down by"),
+    Column("temperature", "temperature", "figure"), Column("throttled", "throttled by"),
     Column("load", "load", "figure"), Column("device", "device"), Column("bundle", "bundle"),
 ]  # fmt: skip
-NOT_YET = "not known yet"
+# What a run says only while it goes on.
+_WHILE_RUNNING = {
+    "phase", "implementation", "block", "round", "interval", "undecided", "seconds_left", "clock_hz", "temperature_c",
+    "throttled", "load",
+}  # fmt: skip
+NOT_YET, ENDED = "not known yet", "the run has ended"
 NONE_RUNS = "No run is going on. Start a run: aiperf run"
 
 
@@ -93,12 +99,18 @@ def one_run(run: LiveRun, story: Story) -> Result:
     drawing = narrowing(story)
     return Result(
         analysis="live-run",
-        title=f"Live run {run.name}",
+        title=name_of(run),
         summary=[headline(run.state, story.newest)],
         tables=[state, Table("finished", "targets that finished", columns, records)],
         drawings=[drawing] if drawing else [],
         options={"id": run.name},
     )
+
+
+def name_of(run: LiveRun) -> str:
+    """The name of a run: that of its bundle's folder, or of its file of states before there is a bundle."""
+    bundle = run.newest.get("bundle")
+    return f"Live run {PurePath(bundle).name if isinstance(bundle, str) else run.name}"
 
 
 def headline(state: str, newest: Line) -> str:
@@ -109,6 +121,30 @@ def headline(state: str, newest: Line) -> str:
         return "The run ended without a last word: it was killed, or the machine went down."
     target = _text(newest.get("target"))
     return f"Measuring {target}, {newest.get('index')} of {newest.get('total')}." if target else "The run begins."
+
+
+def title_of(state: str, newest: Line) -> str:
+    """The name of a run in a list, by its work: `ch07.transpose · blocked 4.5x ±84 % · 7 s left`."""
+    target = _text(newest.get("target")) or "no target yet"
+    if state != "running":
+        number = f", {newest['index']} of {newest['total']}" if newest.get("index") is not None else ""
+        return f"{target}{number} · {state}"
+    parts, ends = [target], _ends(newest)
+    if ends is not None:
+        low, high = ends
+        half = units.number(100 * (high - low) / (high + low), 2)
+        parts.append(f"{_text(newest.get('undecided'))} {units.number(math.sqrt(low * high), 2)}x ±{half} %")
+    left: Any = newest.get("seconds_left")
+    return " · ".join([*parts, f"{units.span(left)} left"] if _is_number(left) else parts)
+
+
+def _ends(newest: Line) -> tuple[float, float] | None:
+    """The interval of the speedup of the implementation that is not decided yet; None before there is one."""
+    ends = newest.get("interval")
+    if not isinstance(ends, list) or len(ends) != 2 or not all(map(_is_number, ends)):
+        return None
+    low, high = map(float, ends)
+    return (low, high) if 0 < low <= high else None
 
 
 def verdicts_of(finished: Mapping[str, object]) -> str:
@@ -140,7 +176,10 @@ def narrowing(story: Story) -> Drawing | None:
 
 
 def cells_of(name: str, state: str, newest: Line) -> dict[str, Cell]:
-    """The state of a run as cells of `COLUMNS`."""
+    """The state of a run as cells of `COLUMNS`. One that has ended is in no phase, and has nothing left."""
+    missing = NOT_YET
+    if state != "running":
+        newest, missing = {key: value for key, value in newest.items() if key not in _WHILE_RUNNING}, ENDED
     index, total = newest.get("index"), newest.get("total")
     return {
         "run": name,
@@ -150,21 +189,21 @@ def cells_of(name: str, state: str, newest: Line) -> dict[str, Cell]:
         "phase": _text(newest.get("phase")),
         "implementation": _text(newest.get("implementation")),
         "block": _block(newest),
-        "samples": _number(newest.get("samples"), "count"),
+        "samples": _number(newest.get("samples"), "count", missing),
         "interval": _interval(newest),
-        "left": _number(newest.get("seconds_left"), "s"),
-        "clock": _number(newest.get("clock_hz"), "Hz"),
-        "temperature": _number(newest.get("temperature_c"), "°C"),
+        "left": _number(newest.get("seconds_left"), "s", missing),
+        "clock": _number(newest.get("clock_hz"), "Hz", missing),
+        "temperature": _number(newest.get("temperature_c"), "°C", missing),
         "throttled": ", ".join(map(_text, _list(newest.get("throttled")))),
-        "load": _number(newest.get("load"), "number"),
+        "load": _number(newest.get("load"), "number", missing),
         "device": _text(newest.get("device")),
         "bundle": _text(newest.get("bundle")),
     }
 
 
-def share_of(newest: Line) -> float | None:
+def share_of(state: str, newest: Line) -> float | None:
     """The part of the target that is done, from 0 to 1."""
-    share: Any = newest.get("share")
+    share: Any = 1.0 if state == "finished" else newest.get("share")
     return min(1.0, max(0.0, float(share))) if _is_number(share) else None
 
 
@@ -180,19 +219,19 @@ def _block(newest: Line) -> str:
     return f"{block}, round {at} of {rounds}"
 
 
-def _number(value: Any, unit: str) -> Figure:
-    return counted(value if _is_number(value) else None, unit, reason=NOT_YET)
+def _number(value: Any, unit: str, missing: str = NOT_YET) -> Figure:
+    return counted(value if _is_number(value) else None, unit, reason=missing)
 
 
 def _interval(newest: Line) -> str:
     """The interval of the speedup of the implementation that is not decided yet."""
-    ends = newest.get("interval")
-    if not isinstance(ends, list) or len(ends) != 2 or not all(map(_is_number, ends)):
+    ends = _ends(newest)
+    if ends is None:
         return ""
-    low, high = map(float, ends)
+    low, high = ends
     told = f"{units.number(low)}x to {units.number(high)}x, {_text(newest.get('undecided'))}"
     wanted: Any = newest.get("wanted")
-    if not _is_number(wanted) or low + high <= 0:
+    if not _is_number(wanted):
         return told
     # The half width as a part of the middle, as the stopping rule counts it.
     half = units.number(100 * (high - low) / (high + low), 2)

@@ -46,12 +46,25 @@ _SEAL_BEGIN = re.compile("[0-9a-f]{8,64}")
 ALL: Sequence[tuple[str | None, str | None]] = ((None, None),)
 
 
+@frozen
+class Reading:
+    """Progress of the reading of a folder: the number of bundles that are read, of all."""
+
+    bundles: int = 0
+    total: int = 0
+
+
 class Source(Protocol):
     """Where results come from.
 
     name: as a reader knows it, without a password.
     arguments: what names it on the command line.
+    reading: the progress while `state` reads for the first time; None where nothing is read before a question.
     """
+
+    @property
+    def reading(self) -> Reading | None:
+        """Progress of the first reading."""
 
     @property
     def name(self) -> str:
@@ -75,6 +88,9 @@ class Source(Protocol):
 
     def newest(self, filters: Filters, most: int) -> Newest:
         """The newest results that match; at most `most` rows that are not trusted."""
+
+    def contents(self) -> frozenset[str]:
+        """The tiers of the results, and which of `energy`, `profiles` and the kinds of documents there are."""
 
     def of_run(self, asked: str) -> Selection:
         """A selection that has the run with this id, or with this begin of an id, if there is one."""
@@ -139,6 +155,7 @@ class FolderSource:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.reading: Reading | None = Reading()
         self._lock = threading.Lock()
         self._looked = -LOOK_S
         self._kept: dict[Path, _Kept] = {}
@@ -181,6 +198,10 @@ class FolderSource:
         """The newest results that match."""
         return lines.newest_of_selection(self.selection(filters), most)
 
+    def contents(self) -> frozenset[str]:
+        """The contents of all results."""
+        return lines.contents_of(self.selection())
+
     def of_run(self, asked: str) -> Selection:
         """All rows: a folder is read whole."""
         del asked
@@ -216,11 +237,13 @@ class FolderSource:
             if kept is None or kept.fingerprint != found:
                 kept = _Kept(found, *_read(path))
             self._kept[path] = kept
+            self.reading = Reading(len(self._kept), total)
             return kept.listed
 
         try:
             if not self.root.is_dir():
                 raise FileNotFoundError(2, "it does not exist")
+            total = len(os.listdir(self.root))
             listing = [read(self.root)] if (self.root / MANIFEST).exists() else bundles(self.root, read)
             self._order = [one.path for one in listing]
         except OSError as error:
@@ -276,6 +299,8 @@ def _filtered(
 
 class StoreSource:
     """A store of figures, read by its URL."""
+
+    reading: Reading | None = None
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -352,6 +377,12 @@ class StoreSource:
         from aiperf_analysis.store import summaries
 
         return self.ask(lambda database: summaries.newest_results(database, filters, most))
+
+    def contents(self) -> frozenset[str]:
+        """The contents of the newest results."""
+        from aiperf_analysis.store import summaries
+
+        return self.ask(summaries.contents)
 
     def rows_without_folder(self, asked: str) -> Sequence[RowLine]:
         """The rows of a run, from the tables."""

@@ -32,6 +32,9 @@ _QUERIES: dict[str, "sa.Select[Any]"] = {
     "ceilings": sa.select(_SEAL, *_without(tables.ceiling, "bundle")).join_from(tables.ceiling, tables.bundle),
     "rows": sa.select(
         _SEAL,
+        tables.bundle.c.name.label("run"),
+        tables.bundle.c.created,
+        tables.bundle.c.git.label("commit"),
         tables.target.c.name.label("target"),
         tables.row.c.name.label("row"),
         tables.series.c.digest.label("series"),

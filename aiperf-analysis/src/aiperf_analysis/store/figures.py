@@ -220,6 +220,15 @@ def _rows() -> "sa.Select[Any]":
     )
 
 
+def newest_variants(connection: sa.Connection, filters: Filters, most: int) -> list[RowLine]:
+    """The believed variants of the newest results that the filters select, at most `most`, the newest first."""
+    of, row = tables.target, tables.row
+    believed = (row.c.role == "variant", row.c.verdict.not_in(NOT_BELIEVED), *chosen(connection, filters))
+    wanted = _rows().where(of.c.id.in_(sa.select(newest(filters).c.target)), *believed)
+    stored = connection.execute(wanted.order_by(of.c.created_s.desc(), of.c.name, row.c.position).limit(most))
+    return [_row_line(one) for one in stored]
+
+
 def _row_line(stored: Any) -> RowLine:
     verdict = Verdict(stored.verdict)
     doubt = disbelief(verdict, stored.reason)

@@ -13,16 +13,16 @@ from attrs import frozen
 from aiperf_analysis.filters import Filters
 from aiperf_analysis.history.newest import Standing, newest
 from aiperf_analysis.history.noise import logs
-from aiperf_analysis.lines import NO_REASON, Distrusted, Newest, in_order
+from aiperf_analysis.lines import NO_REASON, RECENT, Distrusted, Newest, best_of, in_order, with_profiles
 from aiperf_analysis.selection import SeriesKey
 from aiperf_analysis.store import tables
 from aiperf_analysis.store.database import Database
-from aiperf_analysis.store.figures import DISTRUSTED, NOT_BELIEVED, chosen, key_from, labelled
+from aiperf_analysis.store.figures import DISTRUSTED, NOT_BELIEVED, chosen, key_from, labelled, newest_variants
 from aiperf_analysis.store.figures import newest as newest_of
 from aiperf_core.measurements import Estimate
 from aiperf_core.results.models import Verdict
 
-RECENT = 24  # newest runs of a series that its newest run is held to
+MOST_VARIANTS = 2_000  # of the newest results that the best are looked for among
 
 
 @frozen
@@ -52,6 +52,7 @@ def newest_results(database: Database, filters: Filters, most: int) -> Newest:
         for stored in connection.execute(counted.group_by(*kinds)):
             every[stored.verdict] += stored.rows
             variants[stored.verdict] += stored.rows if stored.role == "variant" else 0
+        best = best_of(newest_variants(connection, filters, MOST_VARIANTS))
         return Newest(
             verdicts=in_order(variants),
             distrusted=[
@@ -68,7 +69,33 @@ def newest_results(database: Database, filters: Filters, most: int) -> Newest:
             every_distrusted=sum(every[verdict] for verdict in DISTRUSTED),
             skipped=every[Verdict.SKIPPED],
             targets=list(connection.execute(names).scalars()),
+            best=best,
+            courses=_courses(connection, [one.series for one in best], filters),
         )
+
+
+def _courses(connection: sa.Connection, digests: Sequence[str], filters: Filters) -> dict[str, list[float]]:
+    """The last believed times of these series, by the digest of each."""
+    numbers = {stored.id: stored.digest for stored in _of_ids(connection, tables.series.c.digest, digests)}
+    recent = _recent(connection, list(numbers), filters)
+    return {numbers[number]: [time.value for time, _ in points] for number, points in recent.items()}
+
+
+def contents(database: Database) -> frozenset[str]:
+    """The tiers of the newest results, and which of `energy`, `profiles` and the kinds of documents there are."""
+    of, row, target, bundle = tables.newest, tables.row, tables.target, tables.bundle
+    of_rows = sa.select(row.c.bundle).select_from(of.join(row, row.c.target == of.c.target))
+    kept = {
+        "energy": of_rows.where(row.c.joules_per_call.is_not(None)),
+        "load": sa.select(tables.load.c.id),
+        "fleet": sa.select(tables.fleet.c.id),
+    }
+    names = [sa.select(sa.literal(name)).where(sa.exists(wanted)) for name, wanted in kept.items()]
+    tiers = sa.select(target.c.tier).distinct().select_from(of.join(target, target.c.id == of.c.target))
+    folders = sa.select(bundle.c.path).order_by(bundle.c.number.desc()).limit(MOST_VARIANTS)
+    with database.reading() as connection:
+        found = connection.execute(sa.union_all(tiers, *names)).scalars().all()
+        return frozenset({*found, *with_profiles(connection.execute(folders).scalars())})
 
 
 def worse(database: Database, filters: Filters) -> tuple[list[Worse], int]:
@@ -143,5 +170,5 @@ def _standing(points: Sequence[tuple[Estimate, int]], floor: float, family: int)
     return newest(np.asarray(values), np.asarray(within), floor, "down", family=max(1, family))
 
 
-def _of_ids(connection: sa.Connection, column: "sa.Column[int]", ids: Sequence[int]) -> Sequence[Any]:
+def _of_ids(connection: sa.Connection, column: "sa.Column[Any]", ids: Sequence[Any]) -> Sequence[Any]:
     return connection.execute(sa.select(column.table).where(column.in_(ids))).all()

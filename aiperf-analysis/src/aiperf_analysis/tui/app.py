@@ -101,11 +101,11 @@ class ResultsApp(App[None]):
     TITLE = "aiperf"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Places}
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(key, f"place('{key}')", name, show=False) for key, name in NAMES.items()),
         Binding("p", "pareto", "Pareto", show=False),
         Binding("t", "theme", "Light or dark", show=False),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("q", "quit", "Quit"),
+        *(Binding(key, f"place('{key}')", name.capitalize()) for key, name in NAMES.items()),
         Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
     ]
 

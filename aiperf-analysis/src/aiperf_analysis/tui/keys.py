@@ -46,6 +46,8 @@ class Keys(Widget):
         key, about = (self.get_component_rich_style(name) for name in (KEY, ABOUT))
         line = Text(no_wrap=True, end="")
         for _, name, description in self._shown():
+            if line.cell_len + Text(f"{name} {description}").cell_len > self.size.width:
+                break
             line.append(name, key).append(f" {description}", about).append(" ")
         return line
 

@@ -34,7 +34,7 @@ _RUN_COLUMNS = [
     Column("created", "began"),
     Column("targets", "targets", "figure"),
     Column("rows", "rows", "figure"),
-    Column("refused", "left out", "figure"),
+    Column("distrusted", "not trusted", "figure"),
     Column("ended", "ended"),
     Column("device", "machine"),
     Column("exit", "exit code", "figure"),
@@ -42,8 +42,9 @@ _RUN_COLUMNS = [
 ]
 ROW_COLUMNS = [
     Column("row", "row"),
+    *(Column(metric.key, metric.title, "figure") for metric in SUMMARY[:2]),
     Column("verdict", "verdict", "verdict"),
-    *(Column(metric.key, metric.title, "figure") for metric in SUMMARY),
+    *(Column(metric.key, metric.title, "figure") for metric in SUMMARY[2:]),
 ]
 
 
@@ -72,7 +73,7 @@ def _run_record(run: Measured, entries: Sequence[Entry]) -> Record:
         "created": run.created[:16].replace("T", " "),
         "targets": len({one.result.target for one in entries}),
         "rows": len(entries),
-        "refused": sum(not one.believed for one in entries),
+        "distrusted": sum(one.row.verdict.is_distrusted for one in entries),
         "ended": ended(run.manifest),
         "exit": run.manifest.exit_code,
         "device": device_of(run.manifest),

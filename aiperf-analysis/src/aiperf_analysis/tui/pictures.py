@@ -7,32 +7,18 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-import numpy as np
 from rich.cells import set_cell_size
 
+from aiperf_analysis.sparkline import BLOCKS, PLAIN_BLOCKS
 from aiperf_core import units
 from aiperf_core.names import words
 from aiperf_core.report import cell_text
 from aiperf_core.report.result import Axis, Drawing, Figure, Point, Series
 
-BLOCKS, PLAIN_BLOCKS = " ▁▂▃▄▅▆▇█", " .:-=+*#@"
 MARKS = "ox+*%#&$"
 MOST_LINES = 40  # of a picture with a line for each point
 NARROWEST_LABEL, WIDEST_LABEL = 8, 36
 KINDS = {"compute": "#", "communication": "~", "copy": "=", "idle": "."}
-
-
-def sparkline(values: Sequence[float], width: int, *, plain: bool = False) -> str:
-    """The course of values as one line. More values than columns are put together by their medians."""
-    if not len(values) or width < 1:
-        return ""
-    parts = [float(np.median(part)) for part in np.array_split(np.asarray(values, float), min(width, len(values)))]
-    low, high = min(parts), max(parts)
-    levels = PLAIN_BLOCKS if plain else BLOCKS
-    top = len(levels) - 1
-    if high == low:
-        return levels[top // 2] * len(parts)
-    return "".join(levels[1 + round((one - low) / (high - low) * (top - 1))] for one in parts)
 
 
 def histogram(shares: Sequence[float], height: int, *, plain: bool = False) -> list[str]:

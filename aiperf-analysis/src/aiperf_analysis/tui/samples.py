@@ -3,8 +3,9 @@
 import numpy as np
 
 from aiperf_analysis.selection import Entry, Selection
+from aiperf_analysis.sparkline import sparkline
 from aiperf_analysis.tui.pages import NO_FOLDER
-from aiperf_analysis.tui.pictures import histogram, sparkline
+from aiperf_analysis.tui.pictures import histogram
 from aiperf_core import units
 from aiperf_core.errors import BundleError
 from aiperf_core.report import samples as of_report
@@ -38,7 +39,7 @@ def lines(entry: Entry, width: int, *, plain: bool = False) -> list[str]:
     beyond = f"; {outside} outside" if outside else ""
     course = [1 + one.deviation for one in of_report.series(found)]
     held = float(np.mean(found.throttled))
-    throttled = f"; clocks held down in {100 * held:.0f} %" if held else ""
+    throttled = f"; throttled in {100 * held:.0f} %" if held else ""
     shown = [
         f"{units.plural('sample', len(found.times))}: median {p50}; 5 % {p5}, 95 % {p95}; from {least} to {most}",
         f"course of {units.plural('block', len(np.unique(found.blocks)))}, in the order taken, "

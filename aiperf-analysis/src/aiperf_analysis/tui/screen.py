@@ -19,6 +19,7 @@ from aiperf_analysis.tui.records import record_lines
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 from aiperf_core.report.result import Record, Result
+from aiperf_core.report.verdict_counts import causes
 
 if TYPE_CHECKING:
     from aiperf_analysis.selection import Selection
@@ -201,8 +202,8 @@ class ResultScreen(AppScreen):
 
     def _headlines(self) -> list[str]:
         """Lines before the summary: what was left out belongs beside every figure."""
-        left = len(self.result.left_out) if self.result else 0
-        return [f"{left} left out, with the reasons in the notes (n)."] if left else []
+        counts = causes(self.result.left_out if self.result else [], others="left out")
+        return [f"{counts}; the reasons are in the notes (n)."] if counts else []
 
     def _show_table(self) -> None:
         if self.result is None or not self.result.tables:

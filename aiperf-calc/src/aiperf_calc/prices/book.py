@@ -18,6 +18,7 @@ from aiperf_core.errors import AiperfError, UsageError
 from aiperf_core.folders import config_folder
 from aiperf_core.names import words
 from aiperf_core.targets import nearest
+from aiperf_core.text_file import text_of
 from aiperf_core.units import plural
 
 SEED = "seed"
@@ -128,12 +129,11 @@ def read(name: str | None) -> Book:
         return parse((files(__package__) / "seed.toml").read_text(), "the example 'seed'", dated=False)
     path = Path(name) if name else default_path()
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        text = text_of(path, path.read_bytes())
+    except OSError as error:
         raise UsageError(
-            f"cannot read the price file '{path}': {why}. Write one with: aiperf prices add. An example without date "
-            "and source: --prices seed"
+            f"cannot read the price file '{path}': {error.strerror or error}. Write one with: aiperf prices add. An "
+            "example without date and source: --prices seed"
         ) from None
     return parse(text, f"'{path}'")
 
@@ -274,13 +274,15 @@ def add(path: Path, entry: Mapping[str, Any]) -> Price:
     Raises UsageError for an entry or a file with a mistake, AiperfError where the file cannot be written.
     """
     try:
-        before = path.read_text() if path.exists() else template()
+        before = text_of(path, path.read_bytes()) if path.exists() else template()
         text = f"{before.rstrip()}\n\n[[price]]\n" + "".join(
             f"{key} = {_toml(value)}\n" for key, value in entry.items()
         )
-        book = parse(text, f"'{path}'")
+        # An argument in another encoding than the locale's keeps its bytes.
+        data = text.encode(errors="surrogateescape")
+        book = parse(text_of(path, data), f"'{path}'")
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(path, text.encode())
+        atomic.write(path, data)
     except OSError as error:
         raise AiperfError(
             f"cannot write '{path}': {error.strerror or error}. Name another file with --prices."

@@ -332,7 +332,7 @@ RULES = (
         name="ncu.l2_misses", needs=NCU, find=_l2,
         fact="Few accesses hit in L2, and DRAM moves more than the work needs.",
         advice="Process chunks that fit in L2 through all passes, or protect the hot part.",
-        targets=("ch02.l2_blocking", "ch07.cache_hints"),
+        targets=("ch02.l2_blocking",),
     ),
     Rule(
         name="ncu.no_tensor_cores", needs=NCU, find=_no_tensor,

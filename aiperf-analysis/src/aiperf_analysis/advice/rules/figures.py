@@ -273,7 +273,7 @@ RULES = (
         name="row.gaps",
         fact="The GPU is idle between the kernels of a call.",
         advice="Remove synchronisation from the call, and launch ahead or by a graph.",
-        targets=("ch11.host_sync_removal", "ch12.cuda_graphs"),
+        targets=("ch11.host_device_overlap", "ch12.cuda_graphs"),
         find=_gaps,
     ),
     Rule(
@@ -339,7 +339,7 @@ RULES = (
         name="row.waits_between_calls",
         fact="Calls without a pause are at least a fifth shorter than single calls.",
         advice="Do not wait for each call: launch ahead, and read results late.",
-        targets=("ch11.host_sync_removal", "ch01.metric_sync"),
+        targets=("ch11.host_device_overlap", "ch01.metric_sync"),
         find=_steady,
     ),
     Rule(

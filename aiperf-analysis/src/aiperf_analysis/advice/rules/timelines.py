@@ -152,7 +152,7 @@ RULES = (
         name="profile.idle", needs=GPU, find=_idle,
         fact="The GPU is idle for a fifth of the call or more.",
         advice="Launch ahead of the device: no synchronisation in the call, a graph, or fewer and larger kernels.",
-        targets=("ch12.cuda_graphs", "ch11.host_sync_removal", "labs.decode_ladder"),
+        targets=("ch12.cuda_graphs", "ch11.host_device_overlap", "labs.decode_ladder"),
     ),
     Rule(
         name="profile.copies", needs=GPU, find=_copies,
@@ -176,7 +176,7 @@ RULES = (
         name="profile.host_reads", needs=GPU, find=_host_reads,
         fact="The host reads small values from the GPU during the call, and the GPU is idle meanwhile.",
         advice="Decide on the device, or read the values some steps later.",
-        targets=("ch11.host_sync_removal", "ch01.metric_sync", "ch12.graph_while"),
+        targets=("ch11.host_device_overlap", "ch01.metric_sync", "ch12.graph_while"),
     ),
     Rule(
         name="profile.elementwise", needs=GPU, find=_elementwise,

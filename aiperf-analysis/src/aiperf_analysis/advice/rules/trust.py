@@ -143,7 +143,7 @@ def _yardstick(subject: Subject) -> Evidence | None:
 RULES = (
     Rule(
         name="row.throttled",
-        fact="The clocks were held down while this row was measured.",
+        fact="The clocks were throttled while this row was measured.",
         advice="Remove the cause (heat, power brake, a CPU quota) and measure again; the figures belong to low clocks.",
         find=_throttled,
     ),
@@ -209,7 +209,7 @@ RULES = (
         name="row.faster_than_memory",
         fact="With warm caches the declared bytes came faster than memory delivers.",
         advice="Do not read this as a memory rate; measure with cold caches or a larger working set.",
-        targets=("ch02.l2_blocking", "ch07.cache_hints"),
+        targets=("ch02.l2_blocking",),
         find=_warm,
     ),
     Rule(

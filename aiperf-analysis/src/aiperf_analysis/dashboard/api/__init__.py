@@ -183,6 +183,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         Parameter(name="topic", about="Only this topic."),
         Parameter(name="search", about="Only items that contain all these words."),
     ),
+    _endpoint("/glossary", "glossary", "The terms with their definitions.", "pages.glossary:every"),
     _endpoint(
         "/calc/{name}",
         "calc",

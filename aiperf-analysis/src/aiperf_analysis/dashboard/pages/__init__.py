@@ -8,7 +8,16 @@ from aiperf_core.plugins import Plugins
 
 _HERE = "aiperf_analysis.dashboard.pages"
 # Titles of analyses other than their names.
-TITLES = {"overview": "Gains", "whatif": "What-if", "tradeoff": "Trade-offs"}
+TITLES = {
+    "overview": "Gains",
+    "improvements": "Mechanisms",
+    "targets": "Goals",
+    "context": "For a language model",
+    "whatif": "What-if",
+    "tradeoff": "Trade-offs",
+}
+# Contents of a site without which the page of an analysis is empty (see `Page.needs`).
+NEEDS = {"leaderboard": ("standard", "audit"), "power": ("energy",), "cost": ("prices",), "targets": ("goals",)}
 # Analyses under the heading of advice.
 ADVICE = ("recommend", "improvements", "coverage", "targets", "context")
 
@@ -64,6 +73,14 @@ PAGES: tuple[Page, ...] = (
         "How fast is this target on each kind of machine, why, and how did that change?",
         "target:page",
     ),
+    _page(
+        "/lesson/{t}",
+        "lesson",
+        "Lesson",
+        "Why is each step faster, and what does its code do differently?",
+        "lesson:page",
+        needs_server=True,
+    ),
     _page("/run/{id}", "run", "Run", "What did this run measure, on which machine, and can it be trusted?", "run:page"),
     _page(
         "/run/{id}/recheck",
@@ -97,7 +114,7 @@ PAGES: tuple[Page, ...] = (
         MACHINES,
     ),
     _page("/machine/{id}", "machine", "Machine", "What does this machine reach?", "machines:page_of_one"),
-    _page("/traces", "traces", "Traces", "Which traces are there?", "traces:page", MACHINES),
+    _page("/traces", "traces", "Traces", "Which traces are there?", "traces:page", MACHINES, needs=("traces",)),
     _page("/trace/{id}", "trace", "Trace", "Where does the time of this trace go?", "traces:page_of_one"),
     _page(
         "/profiles",
@@ -106,10 +123,19 @@ PAGES: tuple[Page, ...] = (
         "Which profiles are there, and what do they show?",
         "profiles:page",
         MACHINES,
+        needs=("profiles",),
     ),
-    _page("/loads", "loads", "Loads", "Which loads on servers were measured?", "loads:page", MACHINES),
+    _page("/loads", "loads", "Loads", "Which loads on servers were measured?", "loads:page", MACHINES, needs=("load",)),
     _page("/load/{id}", "load", "Load", "How did the server answer under this load?", "loads:page_of_one"),
-    _page("/fleets", "fleets", "Fleets", "Which fleets of machines ran a suite?", "fleets:page", MACHINES),
+    _page(
+        "/fleets",
+        "fleets",
+        "Fleets",
+        "Which fleets of machines ran a suite?",
+        "fleets:page",
+        MACHINES,
+        needs=("fleet",),
+    ),
     _page(
         "/fleet/{id}", "fleet", "Fleet", "What became of its tasks, and which machine is slow?", "fleets:page_of_one"
     ),
@@ -130,6 +156,7 @@ PAGES: tuple[Page, ...] = (
         ADVISE,
         needs_server=True,
     ),
+    _page("/glossary", "glossary", "Glossary", "What does a term mean?", "glossary:page", ADVISE, is_aside=True),
 )
 
 
@@ -150,4 +177,5 @@ def _generated(name: str, plugins: Plugins, taken: Iterable[str]) -> Page:
         load=f"{_HERE}.analysis:page",
         section=ADVISE if name in ADVICE else COMPARE,
         analysis=name,
+        needs=NEEDS.get(name, ()),
     )

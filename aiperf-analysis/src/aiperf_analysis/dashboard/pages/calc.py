@@ -14,8 +14,34 @@ from aiperf_core.names import words
 from aiperf_core.report.result import Result
 from aiperf_core.targets import nearest
 
-# Calculators whose options need no file of the reader.
-OFFERED = ("kv-cache", "cost-per-token")
+_8B = (("layers", "32"), ("kv-heads", "8"), ("head-dim", "128"))
+_70B = (("layers", "80"), ("kv-heads", "8"), ("head-dim", "128"))
+# Calculators whose options need no file of the reader, each with proposed questions: pairs of text and options.
+OFFERED: dict[str, tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = {
+    "kv-cache": (
+        ("How large is the cache of 8,192 tokens of an 8B model (as Llama 3)?", (*_8B, ("tokens", "8192"))),
+        ("How many such sequences fit in 24 GiB?", (*_8B, ("tokens", "8192"), ("memory", "24GiB"))),
+        (
+            "How many sequences of 32,768 tokens of a 70B model fit in 80 GiB, as of an H100?",
+            (*_70B, ("tokens", "32768"), ("memory", "80GiB")),
+        ),
+        ("The same in FP8?", (*_70B, ("tokens", "32768"), ("memory", "80GiB"), ("dtype", "fp8"))),
+    ),
+    "cost-per-token": (
+        (
+            "What does electricity cost at 700 W, 1,500 tokens/s and $0.16 a kWh?",
+            (("watts", "700"), ("tokens-per-second", "1500"), ("tariff", "0.16")),
+        ),
+        (
+            "What does a rented GPU cost at $2 an hour and 1,500 tokens/s?",
+            (("tokens-per-second", "1500"), ("rate", "2")),
+        ),
+        (
+            "The same where it is idle 40 % of the time?",
+            (("tokens-per-second", "1500"), ("rate", "2"), ("utilisation", "0.6")),
+        ),
+    ),
+}
 LONGEST = 100  # letters of an option
 # Options that name a file, and how the result is shown.
 _NOT_HERE = ("config", "ignore", "out", "as_json", "help")
@@ -23,10 +49,11 @@ _NOT_HERE = ("config", "ignore", "out", "as_json", "help")
 
 @frozen(kw_only=True)
 class Calculator:
-    """A calculator with the fields of its form."""
+    """A calculator with proposed questions and their addresses, and the fields of its form."""
 
     name: str
     about: str
+    presets: list[tuple[str, str]]
     form: list[shown.Option]
     chosen: bool
 
@@ -115,4 +142,5 @@ def _calculator(asked: Asked, name: str, command: click.Command, chosen: bool) -
         )
         for one in _options(command)
     ]
-    return Calculator(name=name, about=command.get_short_help_str(200), form=form, chosen=chosen)
+    presets = [(text, filters.with_query(asked.of.path, [("calc", name), *options])) for text, options in OFFERED[name]]
+    return Calculator(name=name, about=command.get_short_help_str(200), presets=presets, form=form, chosen=chosen)

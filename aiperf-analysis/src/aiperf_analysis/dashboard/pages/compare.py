@@ -41,9 +41,15 @@ def page(asked: Asked) -> View:
         filtered=False,
         successive=pairs,
         every=[(id_of(run), f"{name_of(run)} ({units.moment(run.created)})") for run in selection.runs],
-        # The newest pair that can be compared, until a reader chooses.
-        chosen=[id_of(run) for run in runs] or [*(pairs[0][:2] if pairs else ("", ""))],
+        # The newest pair that can be compared, or the two newest runs, until a reader chooses.
+        chosen=[id_of(run) for run in runs] or [*(pairs[0][:2] if pairs else _newest(selection))],
     )
+
+
+def _newest(selection: Selection) -> list[str]:
+    """The ids of the two newest runs, the older first; of runs that are not there, empty."""
+    newest = [id_of(run) for run in reversed(selection.runs[:2])]
+    return [*newest, "", ""][:2]
 
 
 def _successive(selection: Selection) -> list[tuple[str, str, str]]:

@@ -32,12 +32,22 @@ def page(asked: Asked) -> View:
     runs = live_runs()
     followed = [one.name for one in runs if one.state == "running"][:MOST_FOLLOWED]
     lines = [
-        {"name": one.name, "events": _events_of(one.name) if one.name in followed else "", "fields": fields(one)}
+        {
+            "name": one.name,
+            "state": one.state,
+            "events": _events_of(one.name) if one.name in followed else "",
+            "fields": fields(one),
+        }
         for one in runs
     ]
     return View(
         template="live.html.jinja",
-        data={"lines": lines, "titles": TITLES, "nothing": live.NONE_RUNS},
+        data={
+            "running": [one for one in lines if one["state"] == "running"],
+            "ended": [one for one in lines if one["state"] != "running"],
+            "titles": TITLES,
+            "nothing": live.NONE_RUNS,
+        },
         api="/api/v1/live",
         csv=True,
     )
@@ -54,13 +64,13 @@ def page_of_one(asked: Asked) -> View:
     story = live.story_of(run)
     return View(
         template="live_run.html.jinja",
-        title=f"Live run {run.name}",
+        title=words(live.name_of(run)),
         data={
             "run": run,
             "events": _events_of(run.name) if run.state == "running" else "",
             "last": story.newest.get("id", -1),
             "headline": live.headline(run.state, story.newest),
-            "share": live.share_of(story.newest),
+            "share": live.share_of(run.state, story.newest),
             "facts": [(key, TITLES[key]) for key in FACTS],
             "fields": fields(run),
             "picture": picture(story),
@@ -107,7 +117,8 @@ def _events_of(name: str) -> str:
 def fields(run: LiveRun) -> dict[str, str]:
     """The cells of a run as texts."""
     cells = live.cells_of(run.name, run.state, run.newest)
-    return {key: cell_text.reason(cell) or words(cell_text.whole(cell)) or "-" for key, cell in cells.items()}
+    texts = {key: cell_text.reason(cell) or words(cell_text.whole(cell)) or "-" for key, cell in cells.items()}
+    return texts | {"title": words(live.title_of(run.state, run.newest))}
 
 
 def picture(story: live.Story) -> Markup:
@@ -175,7 +186,7 @@ def _event(run: LiveRun, story: live.Story, state: str, new: Sequence[Line], *, 
     data: dict[str, Any] = {
         "state": state,
         "headline": words(live.headline(state, story.newest)),
-        "share": live.share_of(story.newest),
+        "share": live.share_of(state, story.newest),
         "fields": fields(LiveRun(run.name, state, story.newest)),
         "finished": [
             [words(name), words(live.verdicts_of(one))]

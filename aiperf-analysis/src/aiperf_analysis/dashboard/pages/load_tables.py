@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from aiperf_calc.load_documents import Load, LoadFigure, Point
 from aiperf_core import units
+from aiperf_core.report.marks import FIT
 from aiperf_core.report.result import Axis, Cell, Column, Drawing, Figure, Origin, Record, Series, Table, counted
 from aiperf_core.report.result import Point as Drawn
 
@@ -20,7 +21,7 @@ COLUMNS = [
     Column("e2e_p99", "E2E p99", "figure"),
     Column("tokens", "output tokens", "figure"),
     Column("requests", "requests", "figure"),
-    Column("ok", "ended well", "figure"),
+    Column("ok", "succeeded", "figure"),
     Column("late", "late p99", "figure"),
     Column("arrivals", "arrivals"),
 ]
@@ -50,19 +51,40 @@ def _by_rate(load: Load) -> list[Point]:
     return sorted(load.points, key=lambda one: (one.spec.arrivals.rate_per_s or 0.0, one.name))
 
 
+def _accepted(load: Load) -> list[Point]:
+    """The point of each rate: of repeats the last that is trusted, else the last."""
+    found: dict[float | None, Point] = {}
+    for one in _by_rate(load):
+        before = found.get(_rate(one).value)
+        if one.trusted or before is None or not before.trusted:
+            found[_rate(one).value] = one
+    return list(found.values())
+
+
+def _limit(limit_s: float, low_per_s: float, high_per_s: float) -> Series:
+    """The limit of the TTFT as a level line."""
+    ends = [
+        Drawn(label="", x=counted(end, "1/s"), y=counted(limit_s, "s"), mark=FIT) for end in (low_per_s, high_per_s)
+    ]
+    return Series(name=f"TTFT limit {units.seconds(limit_s)}", points=ends, joined=True)
+
+
 def _rate(one: Point) -> Figure:
     rate = one.spec.arrivals.rate_per_s
     return counted(one.offered_per_s if rate is None else rate, "1/s")
 
 
 def drawings(load: Load, origin: Origin) -> list[Drawing]:
-    """Goodput and latencies over the offered rate, of a load at several rates."""
-    points = _by_rate(load)
+    """Goodput and latencies over the offered rate, of a load at several rates. A rate has one mark."""
+    points = _accepted(load)
     rates = [found.value for one in points if (found := _rate(one)).value is not None]
     if len(set(rates)) < 2:
         return []
     across = Axis(title="offered rate", unit="1/s")
     range_told = f"at {len(rates)} offered rates from {min(rates):.4g}/s to {max(rates):.4g}/s"
+    limit_s = points[0].spec.limits.ttft_s
+    capacity = load.knee.capacity_per_s.value if load.knee else None
+    borders = {} if capacity is None else {f"capacity {capacity:.3g}/s": capacity}
     best = max(points, key=lambda one: one.goodput_per_s.value or 0.0)
     return [
         Drawing(
@@ -73,6 +95,7 @@ def drawings(load: Load, origin: Origin) -> list[Drawing]:
             x=across,
             y=Axis(title="goodput (more is better)", unit="1/s"),
             series=[_series("goodput", [(one, _figure(one.goodput_per_s, "1/s")) for one in points], origin)],
+            borders=borders,
         ),
         Drawing(
             name="latency",
@@ -86,14 +109,15 @@ def drawings(load: Load, origin: Origin) -> list[Drawing]:
                 for name, key, share in (
                     ("TTFT p50", "ttft_s", "p50"), ("TTFT p99", "ttft_s", "p99"), ("E2E p99", "e2e_s", "p99"),
                 )
-            ],
+            ] + ([] if limit_s is None else [_limit(limit_s, min(rates), max(rates))]),
+            borders=borders,
         ),
     ]  # fmt: skip
 
 
 def _series(name: str, points: Sequence[tuple[Point, Figure]], origin: Origin) -> Series:
     drawn = [
-        Drawn(label=one.name, x=_rate(one), y=figure, mark="" if one.trusted else "UNTRUSTED", origin=origin)
+        Drawn(label="", x=_rate(one), y=figure, mark="" if one.trusted else "UNTRUSTED", origin=origin)
         for one, figure in points
     ]
     return Series(name=name, points=drawn, joined=True)
@@ -127,11 +151,16 @@ def _figure(one: LoadFigure, unit: str, scale: float = 1.0) -> Figure:
 
 
 def sentences(load: Load) -> Sequence[str]:
-    """What to know of a load."""
+    """Remarks on a load. Points of which the same is true share a sentence, and are named by their rates."""
     found = [f"{units.plural('point', len(load.points))}, measured by {load.origin}."]
     if load.knee is not None and load.knee.capacity_per_s.value is not None:
         met = units.percent(load.knee.met)
         found.append(f"The capacity is {load.knee.capacity_per_s.value:.4g} requests/s, at {met} good requests.")
     if not load.complete:
         found.append("The load is not complete: it goes on, or was interrupted.")
-    return [*found, *(f"{one.name}: {reason}." for one in load.points for reason in one.reasons)]
+    shared: dict[str, list[str]] = {}
+    for one in _by_rate(load):
+        rate = one.spec.arrivals.rate_per_s
+        for reason in one.reasons:
+            shared.setdefault(reason, []).append(f"{rate:g}/s" if rate else one.spec.arrivals.kind)
+    return [*found, *(f"{', '.join(dict.fromkeys(names))}: {reason}." for reason, names in shared.items())]

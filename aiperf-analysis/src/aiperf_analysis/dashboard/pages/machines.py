@@ -15,6 +15,7 @@ from aiperf_analysis.sources.errors import NotFoundError
 from aiperf_core import units
 from aiperf_core.measurements import Ceilings
 from aiperf_core.names import words
+from aiperf_core.report.ceilings import BUSY
 from aiperf_core.report.result import (
     Axis,
     Cell,
@@ -222,7 +223,7 @@ def _ceilings(device: str, run: Measured, ceilings: Ceilings) -> Table:
         Column("figure", "ceiling"),
         Column("value", "measured", "figure"),
         Column("datasheet", "datasheet", "figure"),
-        Column("fraction", "of it", "figure"),
+        Column("fraction", "% of data sheet", "figure"),
     ]
     records = []
     for name, value, unit in figures_of(ceilings):
@@ -230,14 +231,15 @@ def _ceilings(device: str, run: Measured, ceilings: Ceilings) -> Table:
         cells: dict[str, Cell] = {
             "figure": name,
             "value": counted(value, unit),
-            "datasheet": counted(promised, unit, "no datasheet names it"),
-            "fraction": counted(100 * value / promised if promised else None, "%", "no datasheet names it"),
+            "datasheet": counted(promised, unit, "not in the data sheet"),
+            "fraction": counted(100 * value / promised if promised else None, "%", "not in the data sheet"),
         }
         records.append(Record(cells, [Origin(run.id)]))
     note = f"Measured {units.moment(ceilings.measured)}."
-    if ceilings.others_busy:
+    if (ceilings.others_busy or 0.0) > BUSY:
         note += (
-            f" Other processes used {100 * ceilings.others_busy:.0f} % of the processors: the figures may be too low."
+            f" Other processes used {units.percent(ceilings.others_busy or 0.0)} of the processors: the figures may be "
+            "too low."
         )
     return Table(f"ceilings-{device}", f"Ceilings of {device}: {ceilings.device}", columns, records, note)
 

@@ -1,19 +1,25 @@
 """The first page: the last runs, what got worse, coverage, and what is not trusted."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from attrs import frozen
+from markupsafe import Markup
+
+from aiperf_analysis import sparkline
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import runs
 from aiperf_analysis.dashboard.site import Site
 from aiperf_analysis.filters import Filters
-from aiperf_analysis.lines import Newest
+from aiperf_analysis.lines import RECENT, Newest, RowLine
 from aiperf_analysis.selection import Entry
 from aiperf_analysis.sizes import COLUMN, Sizes, text_of, told_apart
 from aiperf_analysis.sources.source import StoreSource
 from aiperf_core import units
 from aiperf_core.errors import AiperfError
-from aiperf_core.report.result import Column, Figure, Origin, Record, Result, Table, figure
+from aiperf_core.report import cell_text, picture, sample_charts, svg
+from aiperf_core.report.result import Column, Figure, Origin, Point, Record, Result, Table, counted, figure
 
 WORSE = ("REGRESSION", "SUSPECT")
 STEPPED = "WORSE"
@@ -30,10 +36,12 @@ NEWEST_WORSE = [
     Column("class", "kind of machine"),
     Column("newest", "newest", "verdict"),
     Column("time", "newest time", "figure"),
-    Column("change", "newest / expected", "figure"),
+    Column("change", "latest / expected", "figure"),
     Column("samples", "samples"),
 ]
 NOTHING_WORSE = "No series got worse."
+NOT_YET = "The history of all runs is being computed. This page then has it by itself."
+AGAIN_S = 2  # until a browser looks whether the history is there
 LAST_RUNS = 10
 MOST = 12  # lines of a list; the page behind it has all
 
@@ -42,7 +50,8 @@ def page(asked: Asked) -> View:
     """The overview of what the filters select."""
     chosen = asked.filters
     lines, newest = runs.matching(asked), _newest(asked)
-    worse, sentences = worse_of(asked.site, chosen)
+    found = asked.site.soon(("worse", repr(chosen)), lambda: worse_of(asked.site, chosen))
+    worse, sentences = found or (None, [NOT_YET])
     several = Sizes.of((one.target, one.params) for one in newest.distrusted)
     return View(
         template="overview.html.jinja",
@@ -59,12 +68,62 @@ def page(asked: Asked) -> View:
             ],
             "every_distrusted": newest.every_distrusted,
             "skipped": newest.skipped,
-            "targets": newest.targets,
+            "targets": len(newest.targets),
+            "glance": asked.site.kept(("glance", repr(chosen)), lambda: glance(newest.best)),
+            "courses": courses(newest),
+            "recent": RECENT,
         },
+        again_s=0 if found else AGAIN_S,
         command=["analyze", *asked.site.source.arguments, *chosen.command],
         api=filters.with_query("/api/v1/overview", chosen.query),
         csv=True,
     )
+
+
+def glance(best: Sequence[RowLine]) -> Markup:
+    """The speedups of the best variants; each mark leads to its raw samples. Empty where none has a speedup."""
+    drawn = [one for one in best if one.figures["speedup"].value is not None]
+    targets = Counter(one.target for one in drawn)
+    points = [
+        Point(
+            label=f"{one.target}, {one.hardware} {one.device}" if targets[one.target] > 1 else one.target,
+            x=one.figures["speedup"],
+            y=counted(float(index), "count"),
+            mark=one.verdict.value,
+            origin=one.origin,
+        )
+        for index, one in enumerate(drawn)
+    ]
+    return picture.both(sample_charts.glance(points), shown.address_of) if points else Markup("")
+
+
+@frozen
+class Course:
+    """The times of the best variant of a target over the last runs, as a small picture.
+
+    name: the target without its chapter, and what tells it apart; title: all that names the series.
+    """
+
+    name: str
+    title: str
+    address: str
+    time: str
+    picture: Markup
+
+
+def courses(newest: Newest) -> dict[str, list[Course]]:
+    """The courses of the best variants that have at least two runs, by chapter."""
+    chapters: dict[str, list[Course]] = {}
+    for one in newest.best:
+        times = newest.courses[one.series]
+        if len(times) > 1:
+            title = f"{one.target}:{one.row} on {one.hardware}, {one.device}: time of the last {len(times)} runs"
+            chapter, _, name = one.target.partition(".")
+            drawn = svg.markup(sparkline.picture(times, title))
+            time = cell_text.text(one.figures["time_s"])
+            address = f"/series/{shown.quoted(one.series)}"
+            chapters.setdefault(chapter, []).append(Course(name or chapter, title, address, time, drawn))
+    return chapters
 
 
 def _newest(asked: Asked) -> Newest:
@@ -79,7 +138,7 @@ def worse_of(site: Site, chosen: Filters) -> tuple[shown.ShownTable | None, Sequ
     """
     source = site.source
     if isinstance(source, StoreSource):
-        return site.kept(("worse", repr(chosen)), lambda: _worse_of_store(source, chosen))
+        return _worse_of_store(source, chosen)
     try:
         result = site.result("history", chosen, {})
     except AiperfError as error:
@@ -102,7 +161,7 @@ def _worse_of_store(source: StoreSource, chosen: Filters) -> tuple[shown.ShownTa
 
     worse, series = source.ask(lambda database: summaries.worse(database, chosen))
     sentence = (
-        f"The newest runs of {series:,} series were held to their last {summaries.RECENT} runs. Older steps are in the "
+        f"The newest runs of {series:,} series were held to their last {RECENT} runs. Older steps are in the "
         "history of a target."
     )
     if not worse:

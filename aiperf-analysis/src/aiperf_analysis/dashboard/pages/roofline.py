@@ -28,7 +28,7 @@ def page(asked: Asked) -> View:
 
 
 def of_selection(asked: Asked) -> Result:
-    """A roofline for each kind of machine. Raises AiperfError where there is nothing to draw."""
+    """A roofline or bars for each kind of machine. Raises AiperfError where there is nothing to draw."""
     latest = asked.site.source.selection(asked.filters).latest()
     drawn: list[Drawing] = []
     records: list[Record] = []
@@ -94,11 +94,9 @@ def _record(hardware: str, mark: Mark, origins: dict[tuple[str, str], Origin]) -
             "row": mark.name,
             "target": origins[mark.target, mark.name].target,
             "class": hardware,
-            "intensity": counted(mark.intensity, "number"),
-            "rate": counted(mark.flop_per_s, "FLOP/s"),
-            "fraction": counted(
-                mark.fraction * 100 if mark.fraction is not None else None, "%", "its work has no such bound"
-            ),
+            "intensity": counted(mark.intensity, "number", "no arithmetic, or no memory traffic"),
+            "rate": counted(mark.flop_per_s or None, "FLOP/s", "no arithmetic"),
+            "fraction": mark.fraction,
         },
         [origins[mark.target, mark.name]],
     )

@@ -1,6 +1,8 @@
 """All rows: every implementation of every run, with filters, a search and pages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from attrs import evolve
 
 from aiperf_analysis import sizes
 from aiperf_analysis.dashboard import filters, shown
@@ -13,14 +15,19 @@ from aiperf_core.report.result import Cell, Column, Record, Result, Table
 
 LIMIT = 200  # rows of a page
 FOLDED = {"role": "row", "size": "target", "class": "target", "reason": "verdict"}
+IN_TIPS = {key: column for key, column in FOLDED.items() if key != "size"}  # of a list with a line for each row
+# What a reader looks for first: it stands before what a narrow window cuts off.
+_TIME, _SPEEDUP, *_OTHERS = (Column(metric.key, metric.title, "figure") for metric in SUMMARY)
 COLUMNS = [
     Column("row", "implementation"),
     Column("target", "target"),
+    _TIME,
+    _SPEEDUP,
+    Column("verdict", "verdict", "verdict"),
+    *_OTHERS,
     sizes.COLUMN,
     Column("class", "machine"),
     Column("role", "role"),
-    Column("verdict", "verdict", "verdict"),
-    *(Column(metric.key, metric.title, "figure") for metric in SUMMARY),
     Column("series", "over time"),
     Column("created", "run"),
     Column("reason", "reason"),
@@ -45,8 +52,11 @@ def record(line: RowLine) -> Record:
     return Record(cells, [line.origin])
 
 
-def shown_table(one: Table) -> shown.ShownTable:
-    """A table of rows, each with links to its series and its run. To be narrow, it has some texts below others."""
+def shown_table(one: Table, into: Mapping[str, str] = FOLDED) -> shown.ShownTable:
+    """A table of rows, each with links to its series and its run. To be narrow, it has some texts below others.
+
+    into: the columns whose texts stand below those of others.
+    """
     found = shown.table(one)
     series, run = found.keys.index("series"), found.keys.index("created")
     leads = []
@@ -54,7 +64,7 @@ def shown_table(one: Table) -> shown.ShownTable:
         key, (origin,) = record.cells["series"], record.origins
         lead = {run: (str(record.cells["created"])[:16].replace("T", " "), f"/run/{run_id(origin.bundle)}")}
         leads.append(lead | ({series: ("all runs", f"/series/{shown.quoted(str(key))}")} if key else {}))
-    return shown.folded(shown.linked(found, leads), FOLDED)
+    return shown.folded(shown.linked(found, leads), into)
 
 
 def page(asked: Asked) -> View:
@@ -66,7 +76,7 @@ def page(asked: Asked) -> View:
     return document.view(
         asked,
         part,
-        tables=[shown_table(one) for one in part.tables],
+        tables=[evolve(shown_table(one, IN_TIPS), tips=("interval", "reason")) for one in part.tables],
         api=filters.with_query("/api/v1/rows", pairs),
         template="rows.html.jinja",
         page_number=at,

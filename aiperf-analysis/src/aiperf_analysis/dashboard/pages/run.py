@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Sequence
 from contextlib import suppress
+from urllib.parse import quote
 
 from aiperf_analysis.dashboard import shown
 from aiperf_analysis.dashboard.asked import Asked, View
@@ -14,7 +15,8 @@ from aiperf_analysis.lines import RowLine, name_of
 from aiperf_analysis.selection import Measured, Selection
 from aiperf_analysis.sources.source import id_of, run_of
 from aiperf_core.errors import BundleError
-from aiperf_core.render.report.content import Report, report
+from aiperf_core.render.report.content import Report, Section, report
+from aiperf_core.render.report.html import glance
 from aiperf_core.report import sample_charts as charts
 from aiperf_core.report.result import LeftOut, Result, Table
 from aiperf_core.report.sample_charts import Chart
@@ -36,7 +38,9 @@ def page(asked: Asked) -> View:
         data={
             "run": run,
             "id": id_of(run),
-            "report": content(asked, selection, run),
+            "report": (found := content(asked, selection, run)),
+            "glance": glance(found, lambda origin: f"#{quote(origin.target or '')}"),
+            "chapters": _chapters(found),
             "recheck": None,
             "kinds": [(kind, _kept(kind, run)) for kind in (LOADS, FLEETS)],
             "pictures": asked.site.kept(("pictures", id_of(run)), lambda: _pictures(selection, run)),
@@ -46,6 +50,14 @@ def page(asked: Asked) -> View:
         csv=True,
         crumbs=[("Runs", "/runs")],
     )
+
+
+def _chapters(of: Report) -> list[tuple[str, list[Section]]]:
+    """The sections of a report by chapter, in the order of the report."""
+    found: dict[str, list[Section]] = {}
+    for section in of.sections:
+        found.setdefault(section.result.target.partition(".")[0], []).append(section)
+    return list(found.items())
 
 
 def _without_folder(asked: Asked, unreadable: Sequence[LeftOut], lines: Sequence[RowLine]) -> View:

@@ -2,6 +2,8 @@
 
 import math
 
+from attrs import evolve
+
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.lines import name_of
@@ -42,7 +44,7 @@ def page(asked: Asked) -> View:
             "result": entry.result,
             "figures": shown.table(figures(entry.result, row)) if entry.believed else None,
             "charts": drawn,
-            "table_shown": shown.table(table) if table else None,
+            "table_shown": shown.table(of_one_clock(table)) if table else None,
             "page_number": at,
             "page_count": pages,
             "why_not": why_not,
@@ -104,6 +106,28 @@ def samples_table(result: TargetResult, row: Row, start: int, count: int) -> Tab
     columns = [Column("sample", "sample", "figure"), *(Column(key, title, "figure") for key, title in columns_shown)]
     note = f"All times cover all calls of a sample. {units.plural('sample', len(samples.block))} in all."
     return Table("samples", "Samples", columns, records, note)
+
+
+CLOCKS = {"device_s": "device", "wall_s": "wall"}
+
+
+def of_one_clock(table: Table) -> Table:
+    """The table with the time and the clock of each sample, where no sample was timed by both clocks."""
+    found = [[key for key in CLOCKS if _is_taken(one.cells.get(key))] for one in table.records]
+    if any(len(clocks) != 1 for clocks in found) or len({clocks[0] for clocks in found}) == 1:
+        return table
+    place = min(index for index, column in enumerate(table.columns) if column.key in CLOCKS)
+    columns = [one for one in table.columns if one.key not in CLOCKS]
+    columns[place:place] = [Column("time", "time", "figure"), Column("clock", "clock")]
+    records = [
+        Record({**one.cells, "time": one.cells[clock], "clock": CLOCKS[clock]}, one.origins)
+        for one, (clock,) in zip(table.records, found, strict=True)
+    ]
+    return evolve(table, columns=columns, records=records)
+
+
+def _is_taken(cell: Cell) -> bool:
+    return isinstance(cell, Figure) and cell.value is not None
 
 
 def _seconds(value: float | None) -> Figure:

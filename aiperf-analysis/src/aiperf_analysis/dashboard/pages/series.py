@@ -18,6 +18,7 @@ from aiperf_core import units
 from aiperf_core.errors import UsageError
 from aiperf_core.report import cell_text
 from aiperf_core.report import picture as pictures
+from aiperf_core.report.drawings import spans_decades
 from aiperf_core.report.marks import FIT
 from aiperf_core.report.metrics import STORED, Metric
 from aiperf_core.report.result import Axis, Band, Column, Drawing, Point, Record, Series, Table, counted, figure
@@ -187,7 +188,11 @@ def _drawing(window: Window, title: str) -> Drawing:
         kind="scatter",
         message=_message(window),
         x=Axis(title="run, in the order of time", unit="count", ends=(window.first - 0.5, window.last + 0.5)),
-        y=Axis(title=f"{metric.name}, {better} is better", unit=metric.unit),
+        y=Axis(
+            title=f"{metric.name}, {better} is better",
+            unit=metric.unit,
+            log=spans_decades(counted(run.figure.value) for run in runs),
+        ),
         series=[_points(runs, metric, MOST_DRAWN if window.parts else MOST_SINGLE), *_lines(window)],
         borders=steps.borders(window.found, window.first, window.last),
         bands=[*steps.bands(window.found, window.first, window.last), *_areas(window)],

@@ -1,11 +1,14 @@
 """A target: its rows by kind of machine, its history, and why its variants are faster."""
 
+from typing import Any
+
 from attrs import evolve
 
 from aiperf_analysis.dashboard import filters, shown
 from aiperf_analysis.dashboard.asked import Asked, View
 from aiperf_analysis.dashboard.pages import document
 from aiperf_analysis.dashboard.pages.rows import COLUMNS, record, shown_table
+from aiperf_analysis.history.judged import LEAST
 from aiperf_analysis.lines import row_of
 from aiperf_analysis.selection import Entry, Selection
 from aiperf_analysis.sizes import Sizes, told_apart
@@ -14,20 +17,58 @@ from aiperf_core import units
 from aiperf_core.errors import AiperfError
 from aiperf_core.names import words
 from aiperf_core.report.result import Axis, Column, Drawing, Point, Record, Result, Series, Table, counted, figure
+from aiperf_core.sweep import base_name
 
 
 def page(asked: Asked) -> View:
     """The target with the name of the address."""
     name = _name(asked)
     result = of_target(asked)
+    # A row of the only run leads to it.
+    one_source: dict[str, Any] = {"sources": ()} if len(result.sources) == 1 else {}
     return document.view(
         asked,
         result,
-        tables=[shown_table(one) if one.name == "rows" else shown.table(one) for one in result.tables],
+        tables=[
+            _shown_rows(one) if one.name == "rows" else shown.table(one) for one in map(_long, result.tables) if one
+        ],
+        **one_source,
+        template="target.html.jinja",
+        lesson=_lesson(asked, name),
         title=name,
         api=filters.with_query(f"/api/v1/targets/{shown.quoted(name)}", asked.filters.query),
         command=["analyze", "history", *asked.site.source.arguments, "--target", name],
     )
+
+
+def _lesson(asked: Asked, name: str) -> str:
+    """The address of the lesson; empty where the target is not installed here, or lessons are not shown."""
+    installed = {target.name for target in asked.site.plugins.targets if asked.site.settings.shows_lessons}
+    return f"/lesson/{shown.quoted(base_name(name))}" if base_name(name) in installed else ""
+
+
+def _shown_rows(one: Table) -> shown.ShownTable:
+    """The newest results, figures and verdict first; size and machine stand once where all rows share them."""
+    shared = {key: {record.cells.get(key) for record in one.records} for key in ("size", "class")}
+    texts = [str(text) for key in shared if len(shared[key]) == 1 for text in shared[key] if text]
+    into = {"role": "row", **{key: "row" if len(found) > 1 else "" for key, found in shared.items()}}
+    found = shown_table(
+        evolve(one, note=f"{', '.join(texts)}." if texts else ""), {**into, "target": "", "reason": "verdict"}
+    )
+    return shown.arranged(evolve(found, tips=("reason",)), ("row", "time_s", "speedup", "verdict"))
+
+
+def _long(one: Table) -> Table | None:
+    """A table without the series that are too short for steps, and none where no series is left."""
+    if one.name not in ("series", "steps"):
+        return one
+    records = [record for record in one.records if one.name == "steps" or _runs(record) >= LEAST]
+    return evolve(one, records=records, note="") if records else None
+
+
+def _runs(series: Record) -> int:
+    runs = series.cells["runs"]
+    return runs if isinstance(runs, int) else 0
 
 
 def of_target(asked: Asked) -> Result:

@@ -33,8 +33,8 @@ function sortable(table) {
   Array.from(table.tHead.rows[0].cells).forEach((head, index) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.append(...head.childNodes);
-    head.append(button);
+    button.append(...Array.from(head.childNodes).filter((node) => node.nodeName !== "A"));
+    head.prepend(button);
     button.addEventListener("click", () => sort(table, head, index));
   });
   if (rows >= FILTERED_FROM) filterable(table);
@@ -199,6 +199,15 @@ function finished(place, name, verdicts) {
   place.querySelector("[data-none]").hidden = true;
 }
 
+// --- a link to a folded part opens it
+
+function unfold() {
+  const part = Array.from(document.querySelectorAll("details[id]")).find((one) => `#${encodeURIComponent(one.id)}` === location.hash);
+  if (!part) return;
+  part.open = true;
+  part.scrollIntoView();
+}
+
 // --- the token of a link: it stands behind the #, which no browser sends
 
 function login(form) {
@@ -212,6 +221,8 @@ function login(form) {
 document.querySelectorAll("table[data-sortable]").forEach(sortable);
 document.querySelectorAll("[data-live]").forEach(follow);
 document.addEventListener("keydown", pressed);
+window.addEventListener("hashchange", unfold);
+unfold();
 const keys = document.querySelector("[data-keys]");
 if (keys) {
   keys.hidden = false;
