@@ -109,3 +109,10 @@ def test_slurm_cancels_a_job_that_it_cannot_note(monkeypatch, tmp_path, tiny_dis
         slurm.Slurm(folder, {}).submit(FleetTask(id="a", command=("true",), result=folder / "r"))
     assert str(caught.value) == "the job 7 cannot be noted, and is cancelled: No space left on device"
     assert cancelled == ["7"]
+
+
+def test_what_commands_of_slurm_print_has_any_encoding(monkeypatch, tmp_path):
+    program = tmp_path / "sinfo"
+    program.write_bytes(b"#!/bin/sh\nprintf 'n1|caf\\351|idle\\n'\n")
+    program.chmod(0o755)
+    assert slurm._ask(str(program)) == "n1|caf\ufffd|idle\n"

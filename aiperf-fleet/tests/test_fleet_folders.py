@@ -15,7 +15,7 @@ from fleet_command import PAGE, Filled, bundles, endings, interrupt, resume, run
 from aiperf_fleet import running
 
 # Pages of what a task of the stub delivers; its bundle takes 4.
-DELIVERED = 6
+DELIVERED = 7
 
 
 @pytest.fixture

@@ -189,5 +189,5 @@ def test_a_bundle_has_the_first_words_of_each_kind(aiperf, serve, tmp_path):
     done = aiperf("load", "run", url, "--rate", "40", "--arrivals", "constant", "--duration", "0.21s", "--warmup", "0s",
                   "--output-tokens", "4", "--input-tokens", "4", "--timeout", "60s", "--out", tmp_path / "b")  # fmt: skip
     assert done.code in (0, 3), done.err  # 3: the generator was late
-    assert "note: p000: the first SERVER_ERROR: 'no blocks 0'\n" in aiperf("load", "show", tmp_path / "b").out
+    assert "note: 40/s: the first SERVER_ERROR: 'no blocks 0'\n" in aiperf("load", "show", tmp_path / "b").out
     assert aiperf("recheck", tmp_path / "b").code == 0

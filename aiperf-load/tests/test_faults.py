@@ -85,10 +85,10 @@ def test_a_bundle_shows_each_fault_once(aiperf, here, tmp_path):
     cells = [line.split()[:4] for line in table[: len(expected) - 1]]
     failed = {kind: count for kind, count in point["outcomes"].items() if kind != "OK"}
     assert cells == [
-        ["p000", kind, str(count), str(point["counted_outcomes"].get(kind, 0))] for kind, count in failed.items()
+        ["200/s", kind, str(count), str(point["counted_outcomes"].get(kind, 0))] for kind, count in failed.items()
     ]
     assert set(failed) == {"CUT", "MALFORMED", "HTTP_429", "HTTP_5XX", "WRONG_COUNT"}
-    assert "note: p000: stalled streams: " in shown
+    assert "note: 200/s: stalled streams: " in shown
     assert aiperf("recheck", tmp_path / "b").code == 0
 
 

@@ -1,5 +1,6 @@
 """When requests are sent: every kind of arrivals, a cap, and what the figures call steady, growing and overloaded."""
 
+import codecs
 import math
 
 import numpy as np
@@ -12,7 +13,7 @@ from aiperf_load.arrivals import plan
 from aiperf_load.outcomes import COLUMNS, Kind, Outcomes
 from aiperf_load.processes import generate
 from aiperf_load.servers.clockwork import Clockwork
-from aiperf_load.spec import Arrivals, LoadSpec, Rules, Server, Workload
+from aiperf_load.spec import Arrivals, Limits, LoadSpec, Rules, Server, Workload
 
 
 def spec_of(url="http://none", arrivals=None, **rules):
@@ -59,11 +60,12 @@ def test_a_seed_draws_the_same_arrivals_and_lengths_and_another_seed_others():
                 '{"at_s": 9}\n'),
 ])  # fmt: skip
 def test_a_trace_gives_times_and_lengths_up_to_the_duration(tmp_path, name, text):
-    (tmp_path / name).write_text(text)
-    found = plan(spec_of(arrivals=Arrivals(kind="trace", trace=str(tmp_path / name)), duration_s=5.0))
-    assert found.scheduled_s.tolist() == [0.5, 0.5]
-    assert found.input_tokens.tolist() == [7, 8]
-    assert found.output_tokens.tolist() == [2, 1]
+    for mark in (b"", codecs.BOM_UTF8):
+        (tmp_path / name).write_bytes(mark + text.encode())
+        found = plan(spec_of(arrivals=Arrivals(kind="trace", trace=str(tmp_path / name)), duration_s=5.0))
+        assert found.scheduled_s.tolist() == [0.5, 0.5]
+        assert found.input_tokens.tolist() == [7, 8]
+        assert found.output_tokens.tolist() == [2, 1]
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -136,10 +138,10 @@ def served(load, count=2000):
     return Outcomes(**columns)
 
 
-def point_of(found):
+def point_of(found, limits=None):
     poisson = Arrivals(kind="poisson", rate_per_s=100.0)
     spec = spec_of(arrivals=poisson, duration_s=float(found.scheduled_s[-1]) + 1e-6)
-    return figures.point("p", spec, "now", found, complete=True)
+    return figures.point("p", evolve(spec, limits=limits or Limits()), "now", found, complete=True)
 
 
 @pytest.mark.parametrize("load", [0.3, 0.7, 0.9])
@@ -177,6 +179,17 @@ def test_a_late_generator_is_not_trusted():
     point = point_of(evolve(found, ready_s=found.scheduled_s + 0.002, sent_s=found.scheduled_s + 0.002))
     assert not point.trusted
     assert point.reasons == [
-        "UNTRUSTED: the generator was late, p99 2.00 ms of at most 1.00 ms; use a quieter machine, more --processes, or "
-        "a lower rate"
+        "UNTRUSTED: the generator was late, p99 2.00 ms of at most 1.00 ms, which every latency includes; use a "
+        "quieter machine, more --processes, or a lower rate"
     ]
+
+
+def test_the_limit_of_lateness_follows_the_limit_of_the_ttft():
+    found = served(0.3)
+    found = evolve(found, ready_s=found.scheduled_s + 0.002, sent_s=found.scheduled_s + 0.002)
+    points = [
+        point_of(found, limits=limits)
+        for limits in (Limits(), Limits(ttft_s=0.05), Limits(e2e_s=9.0), Limits(ttft_s=0.4), Limits(ttft_s=0.5))
+    ]
+    assert [one.lateness_limit_s for one in points] == [1e-3, 1e-3, 1e-3, 4e-3, 5e-3]
+    assert [one.trusted for one in points] == [False, False, False, True, True]

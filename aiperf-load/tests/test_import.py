@@ -6,8 +6,10 @@ import json
 import pytest
 from attrs import evolve
 
+from aiperf_core.errors import UsageError
 from aiperf_core.results.bundle import Bundle
 from aiperf_load import keeping
+from aiperf_load.foreign import imported
 from aiperf_load.intervals import Figure
 from aiperf_load.spec import Arrivals
 
@@ -118,6 +120,15 @@ def test_vllm_without_a_rate_is_a_closed_loop_of_its_cap(imports):
 def test_goodput_is_read_under_the_key_of_old_versions(imports):
     _, out = imports("vllm", {("request_goodput:" if key == "request_goodput" else key): VLLM[key] for key in VLLM})
     assert points(out)[0].goodput_per_s == Figure(value=18.0)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_result(tmp_path):
+    file = tmp_path / "f.json"
+    file.write_bytes(json.dumps(VLLM).encode("utf-8-sig"))
+    assert keeping.points(imported("vllm", [file]))[0].goodput_per_s == Figure(value=18.0)
+    file.write_bytes(json.dumps(VLLM).encode("utf-16"))
+    with pytest.raises(UsageError, match="is UTF-16 or UTF-32, not UTF-8. Save it as UTF-8."):
+        imported("vllm", [file])
 
 
 def test_a_result_of_sglang_is_read_as_its_ancestor_s(imports):
@@ -287,9 +298,6 @@ def missing_forms(document, wrongs=(None, "x", [], {}, -1, True)):
 
 @pytest.mark.parametrize("tool", FILES)
 def test_no_wrong_value_gives_a_traceback(tool, tmp_path):
-    from aiperf_core.errors import UsageError
-    from aiperf_load.foreign import imported
-
     file, refused = tmp_path / "f.json", 0
     whole = FILES[tool]["benchmarks"][0] if tool == "guidellm" else FILES[tool]
     for changed in missing_forms(whole):

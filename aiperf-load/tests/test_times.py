@@ -58,15 +58,25 @@ def test_a_stall_is_in_the_percentile_and_the_control_misses_it(despite_stalls):
     despite_stalls(check)
 
 
-def test_ten_thousand_events_a_second_leave_the_generator_on_time(despite_stalls):
+# A short run with few events tells what an event costs the generator on this machine.
+FEW_PER_S, FEW_S, MANY_S = 3_000, 2.0, 4.0
+HALF_BUSY = 0.5
+
+
+def test_events_that_keep_it_half_busy_leave_the_generator_on_time(despite_stalls):
+    """Ten thousand events a second, or as many as take half a processor where that is less."""
+    few = SCRIPT["events"](FEW_S, FEW_PER_S)
+    per_s = min(SCRIPT["EVENTS_PER_S"], FEW_PER_S * HALF_BUSY / few.busy)
+    assert per_s >= FEW_PER_S, few
+
     def judge(found, stalled_s):
         assert set(found.outcomes) == {"OK"}
-        assert found.per_s == pytest.approx(SCRIPT["EVENTS_PER_S"], rel=0.15)
+        # All of them, and all their tokens; a fifth of the time is warm-up.
+        assert found.per_s * 0.8 * MANY_S == pytest.approx(found.requests * SCRIPT["TOKENS"])
         # At most 1 % are late, beside those that were scheduled while the machine stood still.
-        per_s = SCRIPT["EVENTS_PER_S"] / SCRIPT["TOKENS"]
-        assert found.late <= 0.01 * found.requests + per_s * stalled_s, found
+        assert found.late <= 0.01 * found.requests + per_s / SCRIPT["TOKENS"] * stalled_s, found
 
-    despite_stalls(SCRIPT["events"], 4.0, judge=judge)
+    despite_stalls(SCRIPT["events"], MANY_S, per_s, judge=judge)
 
 
 def round_trip_s(url):

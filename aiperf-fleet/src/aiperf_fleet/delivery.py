@@ -1,4 +1,4 @@
-"""What a task delivers: one file with a line of JSON, the outcome, and the bundle as a tar stream.
+"""Delivery of a task: one file with a line of JSON, the outcome, and the bundle as a tar stream.
 
 The file comes from another machine: it is read with limits, and by the readers of bundles. Nothing in it is unpickled
 or executed.
@@ -30,7 +30,7 @@ RETRY_S = 2.0
 
 @frozen
 class Outcome:
-    """What became of a task on its machine.
+    """Outcome of a task on its machine.
 
     ending: DONE, FAILED or UNFIT. exit_code: of the run. seal: of the bundle, None without one.
     reason: why the machine is not fit, the end of the run's output, or why the delivery took long.

@@ -24,7 +24,7 @@ EXIT_CODES = {State.COMPLETE: int(ExitCode.OK), State.PARTIAL: int(ExitCode.FAIL
 
 
 def measurements(place: Place, tasks: list[Task]) -> list[Measured]:
-    """What the bundles that are here say of their machines. Raises SealError for a bundle that was changed."""
+    """Figures of the machines in the bundles that are here. Raises SealError for a bundle that was changed."""
     found: list[Measured] = []
     for task in tasks:
         if task.done is not None and task.done.machine is not None:
@@ -37,7 +37,7 @@ def measurements(place: Place, tasks: list[Task]) -> list[Measured]:
 
 
 def result(place: Place, file: FleetFile) -> FleetResult:
-    """What a bundle keeps of a fleet that has ended. The URL of a store may have a password, and is left out."""
+    """Document of a fleet that has ended, for its bundle. The URL of a store may have a password, and is left out."""
     found = measurements(place, file.tasks)
     return FleetResult(
         id=file.id,
@@ -99,7 +99,7 @@ def read(document: Document) -> FleetResult:
 
 
 def recheck(bundle: Bundle, manifest: Manifest, document: Document) -> Iterator[Difference]:
-    """What does not hold in a document of kind `fleet`.
+    """Yield the differences of a document of kind `fleet`.
 
     The machines are compared again. Where the fleet's folder has its bundles still, their seals and times are compared.
     """

@@ -1,4 +1,4 @@
-"""What a task runs on its machine: `python -m aiperf_fleet.machine ORDER`, with the order as JSON.
+"""Program of a task on its machine: `python -m aiperf_fleet.machine ORDER`, with the order as JSON.
 
 It checks that the machine is fit, runs `aiperf run` in a folder of its own, and delivers the bundle in one file. The
 exit code is 0 if an outcome was delivered, whatever it is. Nothing but the delivered file leaves the machine.
@@ -34,7 +34,7 @@ _PRINT_S = 5.0
 
 @frozen
 class Order:
-    """What a machine does.
+    """Order of a task to a machine.
 
     arguments: of `aiperf run`, without the folder. versions: the version that each distribution must have.
     kind: a pattern of the kind of hardware. device: for which device the kind counts. limits: when it is too busy.

@@ -28,7 +28,7 @@ class Place:
 
     @property
     def exchange(self) -> Path:
-        """What engines write: scripts, logs, and delivered files until they are read."""
+        """Folder of the engines' files: scripts, logs, and delivered files until they are read."""
         return self.folder / "exchange"
 
     @property

@@ -85,7 +85,7 @@ def _runs(folder: Path) -> Iterable[Run]:
 
 
 def order(file: FleetFile, task: Task, plugins: Plugins) -> Order:
-    """What the machine of a task does."""
+    """Order to the machine of a task."""
     suite = file.suite
     return Order(
         arguments=_arguments(file, task),

@@ -1,4 +1,4 @@
-"""What this package contributes: the command `aiperf fleet`, engines, an executor, documents and schemas."""
+"""Contributions of this package: the command `aiperf fleet`, engines, an executor, documents and schemas."""
 
 from collections.abc import Iterable
 

@@ -79,7 +79,7 @@ class Comparison:
 
 
 def measured(bundle: Bundle, machine: str) -> Iterable[Measured]:
-    """What a bundle says of each of its targets; rows that are not believed are left out.
+    """Figures of each target of a bundle; rows that are not believed are left out.
 
     Two bundles are comparable if they believe the same implementations, which the target's name therefore includes.
     """

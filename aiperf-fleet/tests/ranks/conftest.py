@@ -1,4 +1,4 @@
-"""The fixtures of the core's own tests: made-up distributions, and sessions over the targets of its tests."""
+"""The fixtures of the core's own tests: kept ceilings, and sessions over the targets of its tests."""
 
 import importlib.util
 from pathlib import Path
@@ -16,5 +16,5 @@ def fixtures_of(folder: Path, name: str) -> ModuleType:
 
 
 core, sessions = fixtures_of(CORE_TESTS, "core_fixtures"), fixtures_of(CORE_TESTS / "harness", "core_sessions")
-site, known_ceilings, new_cache = core.site, core.known_ceilings, core.new_cache
+known_ceilings, new_cache = core.known_ceilings, core.new_cache
 shared_planner, measure, shared_measure = sessions.shared_planner, sessions.measure, sessions.shared_measure

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from aiperf_core.errors import UsageError
 from aiperf_core.names import cause, words
+from aiperf_core.text_file import text_of
 from aiperf_load.spec import Arrivals, LoadSpec, Workload
 
 Times = NDArray[np.float64]
@@ -104,8 +105,8 @@ def _of_trace(spec: LoadSpec, rng: np.random.Generator) -> Plan:
 def read_trace(path: Path) -> list[dict[str, Any]]:
     """Recorded arrivals: CSV with a header, or JSON objects one a line. Raises UsageError with the line."""
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        text = text_of(path, path.read_bytes())
+    except OSError as error:
         raise UsageError(
             f"cannot read '{path}': {cause(error)}. A trace is CSV or JSON lines with {', '.join(COLUMNS)}."
         ) from None

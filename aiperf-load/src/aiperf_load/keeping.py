@@ -61,7 +61,7 @@ def exit_code(result: LoadResult, *, interrupted: bool) -> int:
 
 
 def recheck(bundle: Bundle, manifest: Manifest, document: Document) -> Iterator[Difference]:
-    """What does not hold in a document of kind `load`: its figures are computed again from its columns."""
+    """Yield the differences of a document of kind `load`: its figures are computed again from its columns."""
     where = f"{KIND}/{document.name}"
     try:
         result = read(document)

@@ -155,6 +155,6 @@ def line(point: Point) -> str:
     share = point.goodput_share.value
     rate = point.spec.arrivals.rate_per_s
     return (
-        f"{point.name}: {f'{rate:.4g} requests/s' if rate else point.spec.arrivals.kind}, goodput "
+        f"{f'{rate:.4g} requests/s' if rate else point.spec.arrivals.kind}: goodput "
         f"{'-' if share is None else units.percent(share)}, {point.state}{'' if point.trusted else ', UNTRUSTED'}"
     )

@@ -1,4 +1,4 @@
-"""What became of requests: one kind each, and columns of times and counts."""
+"""Outcomes of requests: one kind each, and columns of times and counts."""
 
 import io
 import zipfile
@@ -64,7 +64,7 @@ UNFINISHED = (Kind.INTERRUPTED, Kind.NOT_SENT)
 
 
 class Flag(IntFlag):
-    """What to know of a request; the numbers are stored.
+    """Marks of a request; the numbers are stored.
 
     SPLIT: events with several tokens, whose numbers are known; their gaps were divided evenly.
     UNEVEN: events with several tokens, whose numbers are not known; gaps are those of events.

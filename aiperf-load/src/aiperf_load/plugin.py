@@ -1,4 +1,4 @@
-"""What this package contributes: the command `aiperf load`, and the reader of its documents."""
+"""Contributions of this package: the command `aiperf load`, and the reader of its documents."""
 
 from collections.abc import Iterable
 

@@ -65,7 +65,7 @@ def _divided(spec: LoadSpec, plan: Plan, start_s: float) -> tuple[list[Reply], b
 
 
 def _received(receive: Connection) -> tuple[list[Reply], bool]:
-    """What a generator sent. Ctrl-C reaches each process by itself, so this one goes on to wait."""
+    """Replies of a generator. Ctrl-C reaches each process by itself, so this one goes on to wait."""
     while True:
         try:
             found: tuple[list[Reply], bool] | str = receive.recv()

@@ -38,7 +38,7 @@ def text(ids: list[int]) -> str:
 
 
 def counter(name: str | None) -> Counter | None:
-    """What counts the tokens of a text: `words`, or `module:function`, a function of a text.
+    """Counter of the tokens of a text: `words`, or `module:function`, a function of a text.
 
     The function returns the number of tokens, or a list of tokens. Raises UsageError where there is none of that name.
     """

@@ -1,4 +1,4 @@
-"""What a load is: the server, the requests, their arrivals, the limits, and the rules of the measurement.
+"""Description of a load: the server, the requests, their arrivals, the limits, and the rules of the measurement.
 
 The records are plain data in SI units. They are stored with the results, so that a point can be repeated.
 """

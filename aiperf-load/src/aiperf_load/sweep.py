@@ -96,7 +96,7 @@ def bounds(points: Sequence[Point], met: float) -> tuple[float | None, float | N
 
 
 def knee(points: Sequence[Point], met: float) -> Knee:
-    """What the server can serve, and where the curve of its points bends."""
+    """Capacity of the server, and the bend in the curve of its points."""
     usable = sorted((one for one in points if one.complete), key=lambda one: one.spec.arrivals.rate_per_s or 0.0)
     good, bad = bounds(usable, met)
     late = any(meets(one, met) is None and (good or 0.0) <= (one.spec.arrivals.rate_per_s or 0.0) for one in usable)

@@ -1,14 +1,17 @@
 """A load as tables and notes: rows of texts, and lines."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
 from aiperf_core import units
 from aiperf_core.names import words
+from aiperf_load.figures import EARLIER, LATE
 from aiperf_load.intervals import Figure
 from aiperf_load.outcomes import MEANINGS, Kind
 from aiperf_load.records import LoadResult, Point
+from aiperf_load.spec import LIMITS
 
 NONE = "-"
 LATENCIES = {"ttft_s": "TTFT", "itl_s": "ITL", "tpot_s": "TPOT", "e2e_s": "E2E"}
@@ -27,15 +30,23 @@ class Table:
     rows: Sequence[tuple[str, ...]]
 
 
-def tables(result: LoadResult) -> list[Table]:
-    """The table of points; of a single point also its latencies, slices and failures."""
-    points = sorted(result.points, key=lambda one: (one.spec.arrivals.rate_per_s or 0.0, one.name))
-    found = [Table("points", POINT_HEADS, [_point(one) for one in points])]
-    for one in points if len(points) == 1 else ():
+def tables(result: LoadResult, *, verbose: bool = False) -> list[Table]:
+    """The table of points and that of failures.
+
+    verbose: all figures of the points with their intervals; of a single point also its latencies and slices.
+    """
+    points = _by_rate(result)
+    names = labels(result)
+    if verbose:
+        found = [Table("points", POINT_HEADS, [_point(one, names[one.name]) for one in points])]
+    else:
+        outcome = "outcome, good" if any(map(_has_limits, points)) else "outcome"
+        found = [Table("points", (*BRIEF_HEADS, outcome), [_brief(one, names[one.name]) for one in points])]
+    for one in points if verbose and len(points) == 1 else ():
         found.append(Table("latencies", ("latency", *one.latencies["ttft_s"]), list(_latencies(one))))
         found.append(Table("over time", SLICE_HEADS, list(_slices(one))))
     failures = [
-        (words(one.name), kind, str(count), str(one.counted_outcomes.get(kind, 0)), MEANINGS[Kind[kind]])
+        (names[one.name], kind, str(count), str(one.counted_outcomes.get(kind, 0)), MEANINGS[Kind[kind]])
         for one in points
         for kind, count in one.outcomes.items()
         if kind != "OK" and kind in Kind.__members__
@@ -46,6 +57,23 @@ def tables(result: LoadResult) -> list[Table]:
     return found
 
 
+def _by_rate(result: LoadResult) -> list[Point]:
+    return sorted(result.points, key=lambda one: (one.spec.arrivals.rate_per_s or 0.0, one.name))
+
+
+def labels(result: LoadResult) -> dict[str, str]:
+    """The names of points for people, by those in the document: `20/s`, `closed:8`, and `20/s #2` for a repeat."""
+    found: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for one in _by_rate(result):
+        rate = one.spec.arrivals.rate_per_s
+        label = f"{_number(rate, 4)}/s" if rate else words(arrivals(one))
+        counts[label] += 1
+        found[one.name] = label if counts[label] == 1 else f"{label} #{counts[label]}"
+    return found
+
+
+BRIEF_HEADS = ("rate", "requests/s", "TTFT p50", "TTFT p99", "TPOT p50", "tokens/s")
 POINT_HEADS = (
     "point", "arrivals", "rate/s", "requests", "ok", "state", "trust", "TTFT p50", "TTFT p99", "TPOT p50", "E2E p99",
     "goodput/s", "good", "tok/s", "tok/s/user", "late p99",
@@ -53,11 +81,35 @@ POINT_HEADS = (
 SLICE_HEADS = ("from", "to", "arrived", "good", "in flight", "TTFT p50", "E2E p50")
 
 
-def _point(one: Point) -> tuple[str, ...]:
+def _brief(one: Point, name: str) -> tuple[str, ...]:
+    """A point beside others: medians and tails without intervals, and the outcome."""
+    well = one.counted_outcomes.get(Kind.OK.name, 0)
+    times = (one.latencies["ttft_s"]["p50"], one.latencies["ttft_s"]["p99"], one.latencies["tpot_s"]["p50"])
+    return (
+        name,
+        _number(one.offered_per_s * well / one.counted, 3) if one.counted else NONE,
+        *(time(Figure(value=figure.value)) for figure in times),
+        _number(one.output_tokens_per_s, 4),
+        _outcome(one),
+    )
+
+
+def _outcome(one: Point) -> str:
+    """The outcome in a word, and the share of good requests where these have limits."""
+    word = words(one.state) if one.trusted else "UNTRUSTED"
+    good = one.goodput_share.value
+    return f"{word}, {_number(100 * good, 3)} %" if _has_limits(one) and good is not None else word
+
+
+def _has_limits(one: Point) -> bool:
+    return any(getattr(one.spec.limits, name) is not None for name in LIMITS)
+
+
+def _point(one: Point, name: str) -> tuple[str, ...]:
     rate = one.spec.arrivals.rate_per_s
     late = one.lateness_p99_s
     return (
-        words(one.name),
+        name,
         arrivals(one),
         _number(rate or one.offered_per_s, 4),
         str(one.counted),
@@ -128,22 +180,58 @@ def _slices(one: Point) -> Iterator[tuple[str, ...]]:
 
 
 def notes(result: LoadResult) -> list[str]:
-    """What to know of a load, a sentence a line."""
-    found = [words(one) for one in result.notes]
+    """Remarks on a load, a sentence a line. Points of which the same is true share a line."""
+    names = labels(result)
+    found = [_named(words(one), names) for one in result.notes]
     if result.origin != "aiperf-load":
         found.append(f"foreign: measured by {words(result.origin)}, whose schedule nothing here proves; never trusted")
     if not result.complete:
         found.append("not complete: the run goes on, or was interrupted")
-    for one in result.points:
-        found += [f"{words(one.name)}: {words(reason)}" for reason in one.reasons]
+    points = _by_rate(result)
+    found += _shared((names[one.name], words(reason)) for one in points for reason in one.reasons if LATE not in reason)
+    late = [one for one in points if any(LATE in reason for reason in one.reasons)]
+    if late:
+        of, limit = (
+            _range_ms([value for one in late if (value := getattr(one, name)) is not None])
+            for name in ("lateness_p99_s", "lateness_limit_s")
+        )
+        told = f"{LATE}, p99 {of} ms of at most {limit} ms, which every latency includes; {EARLIER}"
+        found.append(f"{', '.join(names[one.name] for one in late)}: {told}")
+    found += _shared(
+        (names[one.name], f"TTFT p99 {words(reason.partition(', ')[0])}")
+        for one in points
+        if (reason := one.latencies["ttft_s"]["p99"].reason) and one.latencies["ttft_s"]["p99"].value is None
+    )
     if result.knee is not None:
         capacity, bend = result.knee.capacity_per_s, result.knee.rate_per_s
-        found.append(
-            f"capacity at {units.percent(result.knee.met)} good requests: {plain(capacity)} requests/s"
-            + (f" ({capacity.reason})" if capacity.reason else "")
-        )
-        found.append(f"knee: {plain(bend)} requests/s" + (f" ({bend.reason})" if bend.reason else ""))
+        met = f"at {units.percent(result.knee.met)} good requests"
+        if capacity.value is None:
+            found.append(f"no capacity {met}: {capacity.reason}")
+        else:
+            reason = f" ({capacity.reason})" if capacity.reason else ""
+            found.append(f"capacity {met}: {plain(capacity)} requests/s{reason}")
+        if bend.value is not None:
+            found.append(f"knee: {plain(bend)} requests/s")
     return found
+
+
+def _named(note: str, names: Mapping[str, str]) -> str:
+    """A note that begins with the name of a point, with its name for people."""
+    name, colon, rest = note.partition(": ")
+    return f"{names[name]}: {rest}" if colon and name in names else note
+
+
+def _shared(told: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each sentence, with all the points of which it is true."""
+    lines: dict[str, list[str]] = {}
+    for name, sentence in told:
+        lines.setdefault(sentence, []).append(name)
+    return [f"{', '.join(names)}: {sentence}" for sentence, names in lines.items()]
+
+
+def _range_ms(values: Sequence[float]) -> str:
+    low, high = (f"{1e3 * end:.2f}" for end in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
 
 
 def lines(result: LoadResult) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 Workload   A damped iteration, see `relaxation`, while a lock is held of which the machine has one.
 Baseline   Step by step.
-Variants   `burst` has a process that holds the lock most of the time until its own samples begin; `in_halves` is
-           honest.
+Variants   `burst` has a process that holds the lock most of the time while its own calls are long past, as they are
+           while all samples of the baseline are taken in a row; `in_halves` is honest.
 Breaks     The process is one of no session or group that the harness ends. Code that is not trusted cannot start such.
 """
 
@@ -14,15 +14,18 @@ Breaks     The process is one of no session or group that the harness ends. Code
 import fcntl
 import mmap
 import os
+import struct
 import time
+from contextlib import suppress
 
 from aiperf_redteam.relaxation import SHORT, benchmark, relax, work
 
 bench = benchmark(steps=SHORT)
 
-# The calls of a warm-up are so many; with the next one its own samples begin.
-WARM_UPS = 3
-HELD_S, FREE_S, MOST_S = 0.010, 0.001, 30.0
+# Its own calls are past when the last one began so long ago: longer than the turn of the others, where they take turns.
+PAST_S = 0.05
+# Free for less than a call takes: each call of another begins with a wait.
+HELD_S, FREE_S, MOST_S = 0.010, 0.0002, 30.0
 
 
 class Locked:
@@ -46,19 +49,26 @@ class Stepwise(Locked):
 
 
 def hold_often(shared, owner):
-    """Hold the lock from the end of the warm-up until the owner's own samples begin, or it has ended."""
+    """Hold the lock while the owner's last call is past, until the owner has ended."""
     until = time.monotonic() + MOST_S
+    # Beside the others' processor, which it would take from them each time it wakes.
+    mine = os.sched_getaffinity(0)
+    with suppress(OSError):  # no other one is allowed to it
+        os.sched_setaffinity(0, set(range(os.cpu_count() or 1)) - mine or mine)
     with open(__file__) as lock:
-        while shared[0] <= WARM_UPS and time.monotonic() < until:
+        while (now := time.monotonic()) < until:
             try:
                 os.kill(owner, 0)
             except ProcessLookupError:
                 return
-            if shared[0] == WARM_UPS:
+            (called,) = struct.unpack_from("d", shared)
+            if called and now - called > PAST_S:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 time.sleep(HELD_S)
                 fcntl.flock(lock, fcntl.LOCK_UN)
-            time.sleep(FREE_S)
+                time.sleep(FREE_S)
+            else:
+                time.sleep(HELD_S)
 
 
 def start_apart(work_of, *arguments):
@@ -81,11 +91,11 @@ def start_apart(work_of, *arguments):
 class Burst(Locked):
     def prepare(self):
         super().prepare()
-        self.shared = mmap.mmap(-1, 1)
+        self.shared = mmap.mmap(-1, struct.calcsize("d"))
         start_apart(hold_often, self.shared, os.getpid())
 
     def run(self, x, steps):
-        self.shared[0] = min(WARM_UPS + 1, self.shared[0] + 1)
+        struct.pack_into("d", self.shared, 0, time.monotonic())
         return self.under_lock(work, x, steps)
 
 

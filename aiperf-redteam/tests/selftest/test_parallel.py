@@ -192,7 +192,7 @@ def test_runs_in_two_lanes(lanes):
     assert len(made) == len(given)
     rows = [made[id(one)][0] for one in given]
     assert [*rows[0]] == ["idle", "zeros"]
-    assert rows[0]["zeros"].verdict is Verdict.FASTER
+    assert rows[0]["zeros"].verdict is Verdict.FASTER, rows[0]["zeros"].reason
     assert rows[1]["zeros"].verdict is Verdict.INVALID
     assert rows[2]["brisk"].verdict is Verdict.FASTER
     assert rows[5] is None, "the selftest tries it too, and says why it cannot"

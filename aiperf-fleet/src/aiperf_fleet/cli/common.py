@@ -1,4 +1,4 @@
-"""What the subcommands share: options, the engine of a fleet, and the tables."""
+"""Common parts of the subcommands: options, the engine of a fleet, and the tables."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ CANCELLED = 130
 
 
 def say_to(quiet: bool) -> Callable[[str], None]:
-    """What prints messages on stderr."""
+    """Printer of messages on stderr."""
     return lambda text: None if quiet else click.echo(words(text), err=True)
 
 
@@ -71,7 +71,9 @@ def add_to_store(place: "Place", file: "FleetFile", store: str | None) -> str:
 def _db(*arguments: str) -> str:
     """Run `aiperf db`, a command of another package; why it failed, empty otherwise."""
     line = [sys.executable, "-m", "aiperf_core", "db", *arguments]
-    done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        line, stdin=subprocess.DEVNULL, capture_output=True, check=False, encoding="utf-8", errors="replace"
+    )
     said = done.stderr.strip().removeprefix("aiperf: ")
     return "" if done.returncode == 0 else said or f"aiperf db {arguments[0]} ended with {done.returncode}"
 

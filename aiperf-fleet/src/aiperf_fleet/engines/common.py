@@ -1,4 +1,4 @@
-"""What engines share: their options, tasks that no machine can take, and the end of processes."""
+"""Common parts of engines: their options, tasks that no machine can take, and the end of processes."""
 
 import contextlib
 import os

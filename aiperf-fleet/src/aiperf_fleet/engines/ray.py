@@ -157,7 +157,7 @@ class Ray(FleetKind):
 
 
 def _decoded(content: str) -> bytes:
-    """What a machine sent; empty where it is damaged, which the reader of the file reports."""
+    """Content that a machine sent; empty where it is damaged, which the reader of the file reports."""
     try:
         return base64.b64decode(content, validate=True)
     except binascii.Error:

@@ -140,9 +140,17 @@ class Slurm(FleetKind):
 
 
 def _ask(*command: str) -> str:
-    """What a command of Slurm prints. Raises AiperfError where the controller does not answer."""
+    """Output of a command of Slurm. Raises AiperfError where the controller does not answer."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_ASK_S, check=False, env=_environment())
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            timeout=_ASK_S,
+            check=False,
+            env=_environment(),
+            encoding="utf-8",
+            errors="replace",
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise AiperfError(f"{command[0]} does not answer: {error}") from error
     if done.returncode:

@@ -1,4 +1,4 @@
-"""What a job of Slurm runs on its node: the command of a task. submitit imports this module there."""
+"""Program of a Slurm job on its node: the command of a task. submitit imports this module there."""
 
 import os
 import subprocess

@@ -224,7 +224,7 @@ class RemoteNode:
 
 
 def _differences(here: str, ours: Mapping[str, str], there: str, theirs: Mapping[str, str]) -> str:
-    """What differs between two machines, in words; empty where they are alike."""
+    """Differences between two machines, in words; empty where they are alike."""
     found = []
     for name in sorted({*ours, *theirs}):
         mine, other = ours.get(name, "nothing"), theirs.get(name, "nothing")

@@ -84,7 +84,7 @@ def nodes_of(selections: Sequence[Selection], count: int, endpoint: str | None, 
 
 
 def _identity(selections: Sequence[Selection]) -> dict[str, str]:
-    """What must agree on all machines: targets, sources, versions of Python and torch, kind of processor."""
+    """Facts that must agree on all machines: targets, sources, versions of Python and torch, kind of processor."""
     from aiperf_core.results.sources import package_hashes
 
     modules = [one.target.module for one in selections]

@@ -42,6 +42,6 @@ def command(plugins: Plugins, /, files: tuple[Path, ...], tool: str, **given: An
     bundle.write_manifest(manifest)
     result = keeping.write(bundle, name, result, {})
     bundle.write_manifest(evolve(manifest, complete=True, exit_code=int(ExitCode.OK)))
-    show(result, name, as_json=given["as_json"], picture=given["picture"], csv_file=given["csv_file"])
+    show(result, name, given)
     if not given["as_json"]:
         click.echo(f"\n{printable(str(bundle.path))}")

@@ -95,6 +95,7 @@ _OUTPUTS = (
     click.option(
         "--csv", "csv_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write the points as CSV."
     ),
+    click.option("-v", "--verbose", is_flag=True, help="Show all figures of the points, with their intervals."),
     json_option("the document as JSON"),
 )
 

@@ -1,4 +1,4 @@
-"""What the subcommands print and write."""
+"""Output of the subcommands: what they print and write."""
 
 import csv
 import io
@@ -42,29 +42,25 @@ def _progress(ended: int, known: int) -> None:
 
 def end(measuring: "Measuring", given: dict[str, Any]) -> None:
     """Print and write the result."""
-    show(
-        measuring.result, given["name"], as_json=given["as_json"], picture=given["picture"], csv_file=given["csv_file"]
-    )
+    show(measuring.result, given["name"], given)
     if not given["as_json"]:
         click.echo(f"\n{printable(str(measuring.bundle.path))}")
 
 
-def show(
-    result: "LoadResult", name: str, *, as_json: bool, picture: Path | None = None, csv_file: Path | None = None
-) -> None:
-    """Print a load, and write its picture and its points as CSV."""
+def show(result: "LoadResult", name: str, given: dict[str, Any]) -> None:
+    """Print a load, and write its picture and its points as CSV, as the options of outputs say."""
     from aiperf_core.report.picture import write
     from aiperf_core.results import jsontext, structure
     from aiperf_load import pictures, tables
 
-    if picture is not None:
-        write(pictures.drawings(result, name), picture, "--picture")
-    if csv_file is not None:
-        _write(csv_file, as_csv(result))
-    if as_json:
+    if given["picture"] is not None:
+        write(pictures.drawings(result, name), given["picture"], "--picture")
+    if given["csv_file"] is not None:
+        _write(given["csv_file"], as_csv(result))
+    if given["as_json"]:
         click.echo(jsontext.dumps(structure.document(result)))
         return
-    for index, table in enumerate(tables.tables(result)):
+    for index, table in enumerate(tables.tables(result, verbose=given["verbose"])):
         click.echo(("\n" if index else "") + table.title)
         print_table(table.heads, table.rows)
     found = tables.notes(result)

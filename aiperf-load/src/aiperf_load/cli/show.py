@@ -1,7 +1,6 @@
 """`aiperf load show`: the loads in a bundle."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 @click.argument("what", type=BUNDLE, metavar="BUNDLE")
 @output_options
 @verified("what", samples=lambda _: False)
-def command(what: "Address", picture: Path | None, csv_file: Path | None, as_json: bool) -> None:
+def command(what: "Address", **given: Any) -> None:
     """Show the loads of a bundle.
 
     A bundle is a path, a name or the start of it, or latest.
@@ -28,8 +27,8 @@ def command(what: "Address", picture: Path | None, csv_file: Path | None, as_jso
     names = what.bundle.documents(keeping.KIND)
     if not names:
         raise AiperfError(f"'{what.bundle.path}' has no load. Measure one: aiperf load run URL --rate N")
-    if len(names) > 1 and (picture or csv_file):
+    if len(names) > 1 and (given["picture"] or given["csv_file"]):
         raise AiperfError(f"'{what.bundle.path}' has {len(names)} loads; --picture and --csv take a bundle with one.")
     for name in names:
         result = keeping.read(what.bundle.document(keeping.KIND, name))
-        show(result, name, as_json=as_json, picture=picture, csv_file=csv_file)
+        show(result, name, given)

@@ -10,6 +10,7 @@ from attrs import frozen
 
 from aiperf_core.errors import UsageError
 from aiperf_core.names import cause, words
+from aiperf_core.text_file import text_of
 
 MOST_BYTES = 512 << 20
 MOST_NUMBER = 1e15  # of any count or time in a result
@@ -106,8 +107,8 @@ def documents(file: Path, tool: str) -> tuple[str, list[Fields]]:
                 "without the texts of requests and answers."
             )
         data = file.read_bytes()
-        text = data.decode()
-    except (OSError, UnicodeDecodeError) as error:
+        text = text_of(file, data)
+    except OSError as error:
         raise UsageError(f"cannot read '{file}': {cause(error)}. Name a JSON file of {tool}.") from None
     found: list[Fields] = []
     decoder, at = json.JSONDecoder(), 0

@@ -13,7 +13,7 @@ Latencies = Mapping[str, Mapping[str, float]]
 
 @frozen(kw_only=True)
 class Summary:
-    """What a tool tells of one load, in SI units.
+    """One load in the figures of another tool, in SI units.
 
     url, model, started: empty where it does not tell.
     input_tokens, output_tokens: the smallest and the largest of a request; 0 where it does not tell.

@@ -27,7 +27,7 @@ PAUSE_S = 1.5
 
 @frozen(kw_only=True)
 class Clockwork:
-    """What the server does.
+    """Behaviour of the server.
 
     service: `deterministic` or `exponential`, with this mean.
     gap_s: between tokens after the first.

@@ -1,4 +1,4 @@
-"""What both test servers share: requests and events in the form of OpenAI's API."""
+"""Requests and events of both test servers, in the form of OpenAI's API."""
 
 import json
 from typing import Any

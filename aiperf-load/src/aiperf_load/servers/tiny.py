@@ -14,7 +14,7 @@ from aiperf_load.servers.engine import Engine, WrongToken
 
 @frozen(kw_only=True)
 class Tiny:
-    """What the server has.
+    """State of the server.
 
     rows: requests in a batch.
     room: tokens of a request, prompt and answer together.

@@ -46,7 +46,7 @@ class Side:
 
 
 class Gpu:
-    """What a call takes on the GPU when the cache was written over before it."""
+    """Time of a call on the GPU when the cache was written over before it."""
 
     def __init__(self) -> None:
         from aiperf_core.devices.cuda import CudaDevice
@@ -105,7 +105,7 @@ class OneProcess(Service):
         return self.compared(out, expected)
 
     def compared(self, out: Any, expected: Any) -> str | None:
-        """What is wrong with an output."""
+        """Message about a wrong output; None where it is right."""
         tolerance = self.benchmark.tolerance_at(self.params)
         shape = pytree.describe(expected, pytree.Layout())
         for (path, node, leaf), (_, _, right) in zip(
@@ -117,11 +117,11 @@ class OneProcess(Service):
         return None
 
     def values(self) -> dict[str, Any]:
-        """What is new in a call, of an unknown seed, and sizes."""
+        """Inputs that are new in a call, of an unknown seed, and sizes."""
         return {**self.params, **self._drawn(self.benchmark.task.inputs, secrets.randbits(62))}
 
     def static(self) -> dict[str, Any]:
-        """What stays the same for all calls."""
+        """Inputs that stay the same for all calls."""
         draw = self.benchmark.task.static
         return self._drawn(draw, 1) if draw else {}
 

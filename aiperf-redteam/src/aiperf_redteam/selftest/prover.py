@@ -237,7 +237,7 @@ class Prover:
         return "" if gains else f"{lacks} without {guard!r}: {run}" + (f": {row.reason}" if row.reason else "")
 
     def _caught(self, case: Case, without: Run, whole: Run) -> Outcome:
-        """What became of an attack that gains without its guard."""
+        """Outcome of an attack that gains without its guard."""
         if case.gains == "word":
             return Outcome.MISSED if whole.has_word else Outcome.PREVENTED
         own = {issue for issue in whole.issues if self._guards.get(issue) == self._guards[case.issue]}

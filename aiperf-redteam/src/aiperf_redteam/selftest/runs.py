@@ -71,7 +71,7 @@ class NotTriedError(Exception):
 
 @frozen
 class Run:
-    """What a run said of the baseline and of the case's implementation.
+    """Verdicts and findings of a run about the baseline and the case's implementation.
 
     crowd: how many cases it was shared with.
     beside: whether another run was made beside it.
@@ -102,7 +102,7 @@ class Run:
 
     @property
     def invalid(self) -> list[str]:
-        """Those of them that make a row invalid."""
+        """Findings that make a row invalid."""
         return [finding.issue for finding in self.row.findings if finding.severity == "invalid"]
 
     @property
@@ -124,7 +124,7 @@ class Run:
 
     @property
     def disturbed(self) -> str:
-        """What other processes did meanwhile; empty on a quiet machine."""
+        """Message about other processes that ran meanwhile; empty on a quiet machine."""
         if self.load is not None:
             busy = self.load > BACKGROUND
             return f"other processes kept {units.percent(self.load)} of the processors busy" if busy else ""

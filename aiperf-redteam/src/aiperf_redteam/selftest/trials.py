@@ -71,7 +71,7 @@ class ProofPlanner(Planner):
     light: bool = False
 
     def ceilings(self, device: str, again: bool = False, groups: Collection[str] = ()) -> Ceilings | None:
-        """What a device reaches, or None."""
+        """Peak rates of a device, or None."""
         return super().ceilings(device, again, groups) if device == "cuda" or self.light else None
 
     def lint(self, plan: Plan) -> list[str]:
