@@ -1,15 +1,20 @@
-"""`aiperf ch03`: audits of the host, and a launcher that binds a command to CPUs and memory."""
+"""`aiperf ch03`: audits of the host, lint of manifests, and a launcher that binds a command to CPUs and memory."""
+
+import json
+from pathlib import Path
 
 import click
 
 from aiperf_core.cli.audit_view import print_audit
+from aiperf_core.errors import ExitCode
+from aiperf_core.units import plural
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 
 
 @click.group("ch03", context_settings={"help_option_names": ["-h", "--help"]})
 def ch03() -> None:
-    """Audit the operating system; bind commands to CPUs and memory."""
+    """Audit the system, lint manifests, bind commands to CPUs."""
 
 
 @ch03.command("host-audit")
@@ -40,6 +45,30 @@ def container_audit(as_json: bool) -> None:
     from aiperf_ch03.container_audit import audit
 
     print_audit(audit(), as_json)
+
+
+@ch03.command("lint")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@JSON
+def lint(files: tuple[Path, ...], as_json: bool) -> ExitCode:
+    """Lint Dockerfiles, Slurm scripts and Kubernetes manifests. Changes nothing.
+
+    Finds settings that cost performance or do nothing, each with its line, the reason, and what to write. Exits with
+    code 3 if there are findings.
+    """
+    from attrs import asdict
+
+    from aiperf_ch03.manifests.linter import lint
+
+    findings = lint(files)
+    if as_json:
+        click.echo(json.dumps({"findings": [asdict(finding) for finding in findings]}, indent=2))
+    else:
+        for finding in findings:
+            click.echo(f"{finding.path}:{finding.line}: {finding.rule}\n  {finding.text}\n  {finding.reason}")
+            click.echo(f"  Write: {finding.write}\n")
+        click.echo(f"{plural('finding', len(findings))} in {plural('file', len(files))}")
+    return ExitCode.INVALID if findings else ExitCode.OK
 
 
 @ch03.command("bind", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
