@@ -210,7 +210,7 @@ def test_lines_that_hold_no_document(tmp_path: Path) -> None:
 
 def test_the_report_as_text_and_as_json(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    path.write_text("a b\na b\nc\n")
+    path.write_text("a b\na b\nc\n", encoding="utf-8-sig")
     lines = invoke("dataset-report", str(path), "--context", "4").output.splitlines()
     assert lines[:2] == ["3 documents, 0 empty; 5 words", "1 equal an earlier document (33 %)"]
     assert lines[-1].split()[:2] == ["37", "%"] or lines[-1].split()[:2] == ["38", "%"]

@@ -41,6 +41,12 @@ def result_of(measured: tuple[dict[str, TargetResult | SkippedTarget], list[Path
     return result
 
 
+def of_this_process(counter: str) -> int:
+    """The kernel's counter of this process: `syscr`, calls that read, or `wchar`, bytes that were written."""
+    counts = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(counts[counter])
+
+
 def test_a_thread_goes_on_after_the_call(
     measured: tuple[dict[str, TargetResult | SkippedTarget], list[Path]],
 ) -> None:
@@ -55,6 +61,21 @@ def test_a_thread_goes_on_after_the_call(
 
 def test_nothing_is_left(measured: tuple[dict[str, TargetResult | SkippedTarget], list[Path]]) -> None:
     assert measured[1] == []
+
+
+@pytest.mark.parametrize(
+    ("reader", "calls"), [(file_read.SmallRequests, 4096), (file_read.LargeRequests, 2), (file_read.Mapped, 0)]
+)
+def test_the_calls_of_a_reader_are_those_of_its_requests(
+    tmp_path: Path, reader: type[file_read.Reading], calls: int
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(2 * file_read.LARGE))
+    reading = reader()
+    reading.prepare(str(path), 2 * file_read.LARGE)
+    before = of_this_process("syscr")
+    reading.run()
+    assert calls <= of_this_process("syscr") - before < calls + 8  # and those that read the count
 
 
 @pytest.mark.parametrize("reader", [file_read.LargeRequests, file_read.IoUring])
@@ -90,6 +111,20 @@ def test_a_container_that_forbids_io_uring_is_skipped(tmp_path: Path, monkeypatc
     with pytest.raises(SkipError) as caught:
         file_read.IoUring().prepare(str(tmp_path / "file"), 8)
     assert str(caught.value) == "needs io_uring; io_uring_setup said: Operation not permitted (EPERM)"
+
+
+@pytest.mark.parametrize("name", ["synchronous", "sharded", "snapshot", "incremental", "incremental_snapshot"])
+def test_only_incremental_saves_leave_out_what_is_frozen(tmp_path: Path, name: str) -> None:
+    (one,) = (one for one in checkpoint_save.bench.implementations_on("cpu") if one.name == name)
+    frozen, trained = list(torch.ones(6, 4 * 16384, dtype=torch.int8)), list(torch.ones(2, 16384))
+    given = {"folder": str(tmp_path), "frozen": frozen, "trained": trained}
+    instance = one.code()
+    instance.prepare(**given)
+    before = of_this_process("wchar")
+    bind(instance.run, given)()
+    instance.finish()
+    tensors = 2 if name.startswith("incremental") else 8
+    assert 0 <= of_this_process("wchar") - before - tensors * 4 * 16384 < 4096  # the manifest is beside them
 
 
 def test_a_model_without_a_frozen_tensor_is_refused() -> None:

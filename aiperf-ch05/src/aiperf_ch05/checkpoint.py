@@ -91,9 +91,43 @@ def load(folder: Path) -> list[torch.Tensor]:
     return [state[place] for place in range(len(state))]
 
 
+def places_in(folder: Path) -> list[tuple[Path, int, int]]:
+    """The file, the first byte in it and the bytes of each tensor, in the order of the state.
+
+    Raises `CheckpointError` where there is no checkpoint.
+    """
+    places: dict[int, tuple[Path, int, int]] = {}
+    for part in _manifest(folder)["parts"]:
+        first = 0
+        for place, size in enumerate(_sizes(_forms(part["tensors"])), part["first"]):
+            places[place] = folder / part["file"], first, size
+            first += size
+    return [place for _, place in sorted(places.items())]
+
+
+def read_bytes(fd: int, path: Path, first: int, memory: memoryview) -> None:
+    """Fill memory with the bytes of a file from `first` on. Raises `CheckpointError` where the file ends before."""
+    filled = 0
+    while filled < len(memory):
+        count = os.preadv(fd, [memory[filled:]], first + filled)
+        if not count:
+            raise CheckpointError(
+                f"'{path}' ends after {first + filled:,} bytes; its manifest needs {first + len(memory):,}"
+            )
+        filled += count
+
+
+def _forms(shapes: Sequence[tuple[str, list[int]]]) -> list[tuple[torch.dtype, list[int]]]:
+    return [(getattr(torch, dtype), shape) for dtype, shape in shapes]
+
+
+def _sizes(forms: Sequence[tuple[torch.dtype, list[int]]]) -> list[int]:
+    return [dtype.itemsize * math.prod(shape) for dtype, shape in forms]
+
+
 def _read_part(path: Path, shapes: Sequence[tuple[str, list[int]]]) -> list[torch.Tensor]:
-    forms = [(getattr(torch, dtype), shape) for dtype, shape in shapes]
-    sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in forms]
+    forms = _forms(shapes)
+    sizes = _sizes(forms)
     try:
         data = torch.frombuffer(bytearray(path.read_bytes() or b"\0"), dtype=torch.uint8)
         found = path.stat().st_size

@@ -96,7 +96,7 @@ def report(path: Path, field: str, unit: str, batch: int, context: int) -> Repor
 
 def _documents(path: Path, field: str) -> Iterator[str | list[Any]]:
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):
                 yield (
                     _document(line.rstrip("\n"), field, f"'{path}', line {number}")

@@ -1,19 +1,16 @@
 """Reading a file: a disk wants large requests, and several at once.
 
-Workload   A file of n bytes that is not in the page cache is read once from its start to its end. The result is the sum
-           of the 64-bit words of each piece of 64 KiB.
-Baseline   read() of 4 KiB at a time: a system call for each page. The kernel reads ahead by itself, but only a little.
-Variants   `large_requests`: 8 MiB a call.  `mapped`: no calls; the pages are read when they are touched, further ahead
-           than usual (MADV_SEQUENTIAL).  `direct`: past the page cache (O_DIRECT), so that nothing is copied.
-           `direct_huge_pages`: into pages of 2 MiB. A disk takes a limited number of pieces of memory in a request
-           (`queue/max_segments`), so small pages cut a request into many.  `direct_threads`: four threads keep four
-           requests with the disk.  `io_uring`: one thread keeps four requests with the disk, in a ring that it shares
-           with the kernel.
-Breaks     A file that is in the page cache is not limited by the disk. A disk that reaches its limit with one request
-           at a time gains nothing from more. `direct` may lose to reads through the page cache: the kernel reads ahead
-           of the program there, into memory that it joins to large pieces. Direct reads leave nothing in the cache: a
-           second read costs as much as the first. A container may forbid io_uring; the variant is then skipped with the
-           kernel's error.
+Question    What keeps a disk busy while a file is read once, from its start to its end?
+Numbers     2^28 bytes that are not in the page cache, and the sums of their 64-bit words by pieces of 64 KiB. By 4 KiB
+            they are 65,536 system calls, by 8 MiB 32. A request to the disk takes a limited number of pieces of memory
+            (`queue/max_segments`): 8 MiB are 2048 small pages, or 4 of 2 MiB.
+Prediction  One request at a time leaves the disk idle during the sums: S / d + S / m for S bytes, d of the disk and m
+            of the sums in a second. Four at a time: the longer of the two, at most 2x; and up to 4x where a single
+            request does not reach d. Fewer calls gain their own time, and no more where the kernel reads ahead of them.
+Limits      A file that is in the page cache is not limited by the disk. `queue/read_ahead_kb` of some MiB makes large
+            requests out of small calls, 128 KiB do not. `direct` may lose to reads through the page cache: the kernel
+            reads ahead of the program there, into memory that it joins to large pieces. Direct reads leave nothing in
+            the cache: a second read costs as much as the first. A container may forbid io_uring.
 """
 
 import errno
@@ -100,6 +97,7 @@ class SmallRequests(Reading):
 @cpu.variant(
     adds="large requests",
     why="a call for 2048 pages: the kernel is entered less often, and asks the disk for more at once",
+    teaches="where the kernel reads some MiB ahead, the disk gets requests as large from calls of 4 KiB",
 )
 class LargeRequests(Reading):
     request = LARGE
@@ -127,6 +125,7 @@ class Mapped(Reading):
     builds_on="large_requests",
     adds="direct reads",
     why="the disk writes into the reader's own memory: no copy, and no page cache to maintain",
+    teaches="the kernel reads ahead into its cache in large pieces; small pages cut a direct request into many",
 )
 class Direct(LargeRequests):
     flags = os.O_DIRECT

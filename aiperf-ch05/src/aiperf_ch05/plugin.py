@@ -14,6 +14,32 @@ def aiperf_targets() -> Iterable[Target]:
     yield Target(
         "checkpoint_save", "Stall for a copy, not for the disk", "latency", ("cpu", "cuda"), ("storage", "training")
     )
+    yield Target(
+        "checkpoint_load",
+        "Read the tensors that are asked for, to where they are used",
+        "latency",
+        ("cpu", "cuda"),
+        ("storage", "training"),
+    )
+    yield Target("small_files", "An open for each sample costs more than its bytes", "throughput", "cpu", ("storage",))
+    yield Target(
+        "token_dataset",
+        "Parse the text once, read tokens in shuffled blocks",
+        "throughput",
+        "cpu",
+        ("storage", "training"),
+    )
+    yield Target(
+        "dataloader",
+        "Decode the next images beside the step",
+        "throughput",
+        ("cpu", "cuda"),
+        ("storage", "training"),
+    )
+    yield Target(
+        "remote_prefetch", "As many requests under way as hide the latency of one", "throughput", "cpu", ("storage",)
+    )
+    yield Target("gpu_load", "From a disk to a GPU in chunks: both links at once", "throughput", "cuda", ("storage",))
 
 
 @hookimpl
