@@ -6,5 +6,5 @@ from aiperf_core.testing import interpreted
 
 
 def test_right_when_interpreted() -> None:
-    said = "".join(f"{what} right\n" for what in ("sums of 8 bits are", "puts is", "puts_once is"))
+    said = "".join(f"{what} right\n" for what in ("encoded sums are", "puts is", "puts_once is"))
     assert interpreted(Path(__file__).with_name("interpreted_kernels.py")) == said

@@ -38,27 +38,6 @@ def test_rows_and_columns_of_a_tile_meet_all_banks() -> None:
         assert len({place(r, c) for r in range(SIDE) for c in range(SIDE)}) == SIDE * SIDE, name
 
 
-def piece(r: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """`piece` of bank_conflicts.cu."""
-    return r * (SIDE // 4) + (p ^ (r // 4 & 7))
-
-
-def test_pieces_turn_the_tile_and_eight_lanes_meet_all_banks() -> None:
-    turned = np.full((SIDE, SIDE), -1)
-    words = np.arange(SIDE * SIDE).reshape(SIDE, SIDE)
-    p = LANES % 8
-    for half in range(2):
-        square = LANES // 8 + 4 * half
-        for j in range(4):
-            for places in (piece(4 * square + j, p), piece(4 * p + j, square)):
-                for eight in places.reshape(4, 8):
-                    assert sorted(eight % 8) == list(range(8))
-            for k in range(4):  # word j of the four rows that lane's square has goes to row 4 p + j
-                turned[4 * p + j, 4 * square + k] = words[4 * square + k, 4 * p + j]
-    assert (turned == words.T).all()
-    assert len({int(piece(np.array(r), np.array(q))) for r in range(SIDE) for q in range(8)}) == SIDE * 8
-
-
 def test_managed_memory_is_refused_beyond_its_limit() -> None:
     with pytest.raises(SkipError) as caught:
         unified_memory.Managed((64 << 20) // 4 + 1, object())

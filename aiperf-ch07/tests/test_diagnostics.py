@@ -101,14 +101,14 @@ def test_access_report_reads_what_ncu_prints() -> None:
 def test_sectors_are_predicted_from_the_addresses_of_a_warp() -> None:
     found = [access_patterns.Access(*rule).sectors for rule in ((4, 4), (16, 16), (2, 2), (4, 128), (4, 0), (16, 64))]
     assert found == [4, 16, 2, 32, 1, 32]
-    pattern = access_patterns.predicted("ch07.gather", "warp_per_row(const void *, const int *)")
+    pattern = access_patterns.predicted("ch07.gather", "void warp_per_row<uint4>(const T1 *, const int *, T1 *)")
     assert (pattern.sectors_per_load, pattern.sectors_per_store) == (8.5, 16.0)
 
 
 @pytest.mark.parametrize(
     ("kernel", "sectors"),
     [
-        ("void by_pieces<unsigned char, (Copies)0, (bool)1>(const unsigned char *, int *, long long)", 16.0),
+        ("void by_pieces<unsigned char, (bool)1>(const unsigned char *, int *, long long)", 16.0),
         ("void by_block<unsigned char>(const unsigned char *, int *, long long, int)", 1.0),
         ("void by_block<unsigned short>(const unsigned short *, int *, long long, int)", None),
         ("by_thread1(const void *, int *, long long, int)", 16.0),

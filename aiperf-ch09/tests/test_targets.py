@@ -25,15 +25,18 @@ def test_a_row_too_long_for_a_program_is_skipped() -> None:
     assert str(caught.value) == "holds a row of up to 32768 columns; this one has 32769"
 
 
-@pytest.mark.parametrize(("rectangles", "pieces"), [(False, 18), (True, 12)])
-@pytest.mark.parametrize("fours", [False, True])
-def test_the_threads_of_a_block_cover_a_tile_once(fours: bool, rectangles: bool, pieces: int) -> None:
-    # As in `product` and `place` of micro_tiling_matmul.cu.
+@pytest.mark.parametrize(("layout", "pieces"), [("APART", 18), ("FOURS", 18), ("WARPS", 12)])
+def test_the_threads_of_a_block_cover_a_tile_once(layout: str, pieces: int) -> None:
+    # As in `Place` of micro_tiling_matmul.cu.
     thread, step = numpy.arange(256), numpy.arange(8)
     warp, lane = thread // 32, thread % 32
-    x = warp % 2 * 8 + lane % 8 if rectangles else thread % 16
-    y = warp // 2 * 4 + lane // 8 if rectangles else thread // 16
-    columns, rows = (step // 4 * 64 + 4 * t[:, None] + step % 4 if fours else t[:, None] + 16 * step for t in (x, y))
+    y = {"APART": thread // 16, "FOURS": thread // 16 * 4, "WARPS": warp // 4 * 64 + lane // 4 * 4}[layout]
+    x = {"APART": thread % 16, "FOURS": thread % 16 * 4, "WARPS": warp % 4 * 32 + lane % 4 * 4}[layout]
+    rows, columns = (
+        first[:, None]
+        + (16 * step if layout == "APART" else step // 4 * (64 if layout == "FOURS" else apart) + step % 4)
+        for first, apart in ((y, 32), (x, 16))
+    )
     covered = numpy.zeros((128, 128), int)
     numpy.add.at(covered, (rows[:, :, None], columns[:, None, :]), 1)
     assert (covered == 1).all()

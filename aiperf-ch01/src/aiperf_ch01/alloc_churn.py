@@ -1,16 +1,13 @@
 """Allocation: memory that is given back after a step is paid for again in the next.
 
-Workload   Steps over the first rows of a matrix of float16, a different number in each. A step scales them, clips them
-           at zero and adds the result to a total, which takes two temporary matrices.
-Baseline   The memory of the temporaries goes back to the system after every step, as `empty_cache()` in a training loop
-           does on a GPU, and `malloc_trim` on a CPU. The next step asks for it again: a device allocation, or new pages
-           that the kernel of the system must clear.
-Variants   `cached`: the allocator keeps freed memory.  `preallocated`: two buffers for the largest step, of which each
-           step takes a view.  `in_place`: one buffer, which each operation overwrites.  `graph` (cuda): one launch for
-           the steps of `preallocated`, the floor of the others.
-Breaks     Steps that take far longer than an allocation. Kept memory is missing elsewhere: a cache of blocks of many
-           sizes fragments, and one buffer for the largest step is large for all steps. The tests count allocations:
-           `given_back` allocates in every step, the variants in none.
+Question    What does a step pay for temporary memory that it gives back to the system, and what is left to gain where
+            an allocator keeps it?
+Numbers     200 steps over the first rows of a float16 matrix of 8192 x 4096, a different number in each: scale, clip at
+            zero, add to a total. Two temporary matrices a step, three kernels of some 20 us.
+Prediction  A device allocation waits for the GPU and maps pages, some 100 us each: 40 ms of 200 steps. An allocator
+            that keeps freed blocks removes all of it; preallocation then has nothing left to gain.
+Limits      Steps that take far longer than an allocation. A caching allocator holds memory that nothing else can use,
+            and it fragments when sizes vary. One preallocated buffer must be as large as the largest step.
 """
 
 import ctypes
@@ -31,7 +28,7 @@ STRIDE = 19  # has no factor in common with 32, so that all lengths come
 @bench.workload(
     smoke={"steps": 7, "rows": 37, "columns": 13},
     cpu={"steps": 40, "rows": 1024, "columns": 2048},
-    cuda={"steps": 200, "rows": 4096, "columns": 4096},
+    cuda={"steps": 200, "rows": 8192, "columns": 4096},
 )
 def inputs(rows, columns, device, generator):
     return {"x": torch.randn(rows, columns, device=device, generator=generator).half()}
@@ -53,7 +50,8 @@ def cost(steps, rows, columns):
 
 # A single element; primes.
 bench.awkward({"steps": 1, "rows": 1, "columns": 1}, {"steps": 37, "rows": 101, "columns": 53})
-cuda.reach(of="time:graph", at_most=1.1, implementation="preallocated")
+# Kernels of 20 us hide their launches; between two of a stream, 1 to 2 us are left that a graph shortens.
+cuda.reach(of="time:graph", at_most=1.15, implementation="cached")
 
 
 def lengths(steps, rows):
@@ -128,7 +126,8 @@ class Cached(Allocating):
 @both.variant(
     builds_on="cached",
     adds="preallocation",
-    why="no step allocates, and each finds the same pages and cache lines as the step before",
+    why="no step asks the allocator, and each finds the same addresses as the step before",
+    teaches="the caching allocator hands out a kept block in less time than a kernel takes: it is the whole gain",
 )
 class Preallocated(Steps):
     def prepare(self, x, steps):
@@ -146,7 +145,7 @@ class Preallocated(Steps):
 @both.variant(
     builds_on="preallocated",
     adds="in-place operation",
-    why="half the temporary memory: the second operation overwrites the values that it has just read",
+    why="half the temporary memory: the second operation overwrites the values that it has just read, in the cache",
 )
 class InPlace(Preallocated):
     def run(self):
@@ -161,5 +160,5 @@ cuda.variant(
     name="graph",
     builds_on="preallocated",
     adds="graph",
-    why="the host launches one graph instead of every kernel",
+    why="the host launches one graph instead of every kernel: the floor of the steps without allocations",
 )

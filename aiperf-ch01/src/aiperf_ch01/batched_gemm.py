@@ -1,14 +1,11 @@
 """Batched GEMM: many small matrix products are one call, not many.
 
-Workload   C[i] = A[i] B[i] in float32 for a batch of small matrices. All of it fits in the L2 of a GPU, by design: the
-           lesson is not about bandwidth.
-Baseline   A loop that calls `mm` for each product. On a GPU each call is a launch that fills a fraction of the chip; on
-           a CPU the cores split every product among them and meet again after it.
-Variants   `graph` (cuda): the same launches, captured once and replayed, which saves the host's time for each.
-           `grouped_triton`, `strided_triton` (cuda): one launch for all tiles of all products. It finds the matrices in
-           a table of addresses, or by their stride.  `strided_graph` (cuda): that launch in a graph, without the work
-           of Triton's launcher in Python.  `over_batch` (cpu): every core takes whole products.
-Breaks     Products that fill the machine by themselves: then the loop costs nothing.
+Question    How much of a loop over small matrix products is launches, and how much an idle chip?
+Numbers     40 products of 32 x 256 x 256 in float32, 13 MB that stay in L2: 8 GFLOP are microseconds. A product has 16
+            tiles for 132 SMs; all products have 640.
+Prediction  A graph removes the host's part of 40 launches; one launch of all tiles also fills the chip.
+Limits      Products that fill the machine by themselves: the loop then costs nothing. A table of addresses serves
+            matrices that lie anywhere; a stride needs them in one array.
 """
 
 import torch
@@ -26,17 +23,9 @@ host_code = host_source("batched_gemm.c")
 BLOCK_M, BLOCK_N = 16, 32
 TILE = {"BLOCK_M": BLOCK_M, "BLOCK_N": BLOCK_N, "BLOCK_K": 64}
 COMPILED = {"num_warps": 2, "num_stages": 2}
-SIZES = {"m": "i32", "n": "i32", "k": "i32"}
-tiles = triton_source(
-    "batched_gemm_triton.py",
-    *(
-        triton_ahead(kernel, signature={**pointers, **SIZES}, constants=TILE, **COMPILED)
-        for kernel, pointers in (
-            ("strided", {"a_ptr": "*fp32", "b_ptr": "*fp32", "out_ptr": "*fp32"}),
-            ("grouped", {"table_ptr": "*i64"}),
-        )
-    ),
-)
+# A table of addresses tells no types.
+GROUPED = {"table_ptr": "*i64:16", "m": "i32:16", "n": "i32:16", "k": "i32:16"}
+tiles = triton_source("batched_gemm_triton.py", triton_ahead("grouped", signature=GROUPED, constants=TILE, **COMPILED))
 
 
 @bench.workload(
@@ -72,7 +61,7 @@ bench.awkward(
     {"batch": 2, "m": 7, "n": 33, "k": 64},
     {"batch": 7, "m": 97, "n": 101, "k": 103},
 )
-cuda.reach(of="time:bmm", at_most=1.1)
+cuda.reach(of="time:bmm_graph", at_most=1.1)
 cuda.reach(of="LAT", at_most=2.0)
 
 
@@ -148,3 +137,8 @@ class Bmm:
 
     def run(self, a, b):
         return torch.bmm(a, b, out=self.out)
+
+
+cuda.yardstick(
+    graphed("bmm"), name="bmm_graph", why="the library's batched product in a graph, as the best variant is launched"
+)

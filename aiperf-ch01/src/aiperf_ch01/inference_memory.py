@@ -1,14 +1,13 @@
 """Inference memory: a forward pass under autograd keeps every activation for a backward pass that never comes.
 
-Workload   A stack of blocks x = silu(x W) for inference: bfloat16 on a GPU, float32 on a CPU (`element_bytes`).
-           Weights are parameters, as in a trained model.
-Baseline   The forward pass with gradients enabled, torch's default: the product and the activation of every block stay
-           alive as long as the output.
-Variants   `inference_mode`: torch records nothing, and frees an activation once the next block has read it.
-           `in_place`: the activation overwrites the product.  `chunked`: a quarter of the rows at a time, through all
-           blocks.
-Breaks     The figure is the peak, not the time: chunks too small for the machine make it slower. Training needs the
-           activations, or computes them again.
+Question    How much memory does a forward pass need, and how much does autograd keep beside it?
+Numbers     24 blocks x = silu(x W) of 4096 x 4096 in bfloat16: a buffer is 34 MB. Under autograd the product and the
+            activation of every block live as long as the output. The output of one call lives until that of the next
+            replaces it, as in a loop of a server: the baseline holds 2 x 2 x 24 buffers, in a single call half of them.
+Prediction  Without recording three buffers live at a time; two with an activation in place; one and a half with a
+            quarter of the rows at a time. Times are the same: the kernels are.
+Limits      The figure is the peak, not the time: chunks too small for the machine make it slower. Training needs the
+            activations, or computes them again.
 """
 
 import math

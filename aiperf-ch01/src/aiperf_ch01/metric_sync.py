@@ -1,18 +1,12 @@
 """Metrics: reading or storing one in every step makes the training wait for it.
 
-Workload   Training steps of a small network, 2 matrices and mean squared error, by gradient descent. The loss of every
-           step is recorded: on a GPU the host must know it in the end, on a CPU it must stand in a file on disk. On a
-           GPU each step is a CUDA graph, because the host would else be slower than the GPU.
-Baseline   cuda: `.item()` in every step, so that the host launches the next step only when this one is over.
-           cpu: each record is written and flushed to the disk (fsync) before the next step begins.
-Variants   `every_tenth` (cuda): the losses stay on the GPU, and the host reads ten at a time.  `pinned_ring` (cuda):
-           copies to the host's memory run beside the steps; the host reads those that have arrived.  `read_once`
-           (cuda): the host reads all losses after the last step.
-           `buffered` (cpu): all records are written once, after the last step.  `background_thread` (cpu): another
-           thread writes and flushes the records that have come together, while the steps go on.
-           The yardstick `unlogged` is the floor: the same steps, whose losses stay where the steps wrote them.
-Breaks     Steps that take far longer than a launch: the wait is then a small part. A crash loses all records that are
-           not yet read or written, and a loss that explodes is seen later.
+Question    What does a training loop lose to the loss value that it records in every step?
+Numbers     100 steps of a network of 2 x 1024^2 weights, each a CUDA graph, so that the host is not the bound. On a CPU
+            each record must be on disk at the end. The floor is `unlogged`: the same steps without records.
+Prediction  `.item()` waits for the step to end, and the GPU then idles for as long as a launch and a copy of 4 bytes
+            take, some 15 us a step. Reading ten at a time loses a tenth of that, reading once nothing.
+Limits      Steps that take far longer than a launch: the wait is then a small part. A crash loses all records that are
+            not read or written yet, and a loss that explodes is seen later.
 """
 
 import math
@@ -144,7 +138,9 @@ class EveryTenth(Steps):
 
 
 @cuda.variant(
-    adds="asynchronous copies", why="copies to pinned memory need no waiting; an event tells which have arrived"
+    adds="asynchronous copies",
+    why="copies to pinned memory need no waiting, and an event tells which have arrived: the host knows each loss a "
+    "step or two late, for one more copy and event in every step",
 )
 class PinnedRing(Steps):
     def prepare(self, x, y, up, down, folder):

@@ -1,15 +1,13 @@
 """L2 blocking: let a chunk stay in the cache through several passes.
 
-Workload   Eight passes over n float32 values, x <- scale[k] * x + shift[k], each by a kernel of its own: as with a
-           library's operations, which cannot be put together.
-Baseline   Pass by pass: of an array that is larger than the cache, each pass finds nothing there.
-Variants   cuda: `chunked`: a chunk of 12 MiB goes through all passes before the next one starts; the launches are a
-           graph, since there are hundreds.  `large_chunks`: 24 MiB, which is half as many launches.
-           cpu: `chunked`: chunks of 256 KiB, which a processor's own cache holds.
-           `fused`: all passes in one kernel, the bound of what a cache can do.
-Breaks     Passes that need values of other chunks, as stencils do, need rims or barriers. A chunk too small for the
-           chip leaves it idle between launches; one too large is pushed out. The rate of L2 is not far above that of
-           an H200's memory, which bounds the gain; a CPU's own cache is many times as fast as its memory.
+Question    What does a chain of library calls gain if a chunk that fits in the cache goes through all of them first?
+Numbers     Eight passes x <- scale[k] x + shift[k] over 2^28 float32 values, each a kernel of its own: 17.2 GB through
+            memory pass by pass, 4.0 ms. In chunks of 12 or 24 MiB, 15 of the 16 reads and writes of a value meet L2.
+Prediction  L2 of an H200 delivers 5.5 to 5.7 TB/s where memory delivers 4.3: (16 / 4.3) / (2 / 4.3 + 14 / 5.6) = 1.25x,
+            less the start and the end of 344 launches. A CPU's own cache is many times as fast as its memory.
+Limits      Passes that need values of other chunks, as stencils do, need rims or barriers. A chunk too small for the
+            chip leaves it idle between launches; one too large is pushed out. `fused` is the bound: no pass leaves a
+            register.
 """
 
 import torch
@@ -57,7 +55,8 @@ def cost(n):
 
 # One value; around an access, a block and a chunk of the CPU; a last chunk of the GPU that is not full.
 bench.awkward(n=(1, 3, 5, 1023, 65535, 65537, 7000003))
-cuda.reach(of="speedup", at_least=1.3, implementation="large_chunks")
+# 0.9 of the predicted 1.25.
+cuda.reach(of="speedup", at_least=1.12, implementation="large_chunks")
 cpu.reach(of="speedup", at_least=1.5, implementation="chunked")
 
 
@@ -102,10 +101,9 @@ cuda.variant(
     adds="larger chunks",
     why="a launch is longer, so the time at its start and end, when the chip is partly idle, is a smaller share",
 )
-cuda.variant(
+cuda.yardstick(
     launch(device_code, out="x", grid=blocks(n=WIDTH * THREADS), block=THREADS)("fused"),
-    adds="fusion",
-    why="what it teaches: the bound. A value stays in a register through all passes",
+    why="the bound: one kernel, in which a value stays in a register through all passes",
 )
 
 loops = loop(host_code, out="x")
@@ -115,8 +113,4 @@ cpu.variant(
     adds="cache blocking",
     why="of eight passes over a chunk only the first reads memory: the processor's own cache holds the chunk",
 )
-cpu.variant(
-    loops("fused"),
-    adds="fusion",
-    why="what it teaches: the bound. A value stays in a register through all passes",
-)
+cpu.yardstick(loops("fused"), why="the bound: one loop, in which a value stays in a register through all passes")

@@ -203,7 +203,11 @@ class TwoStages:
 
 
 @both.variant(
-    builds_on="exact_splits", adds="send once", why="a token whose two experts lie on one rank goes there once"
+    builds_on="exact_splits",
+    adds="send once",
+    why="a token whose two experts lie on one rank goes there once",
+    teaches="finding the tokens to send once takes passes over the choices and launches of their own, more than a fast "
+    "link needs for the rows that they spare",
 )
 def send_once(x, chosen, scales, experts, world_size):
     owners = chosen // experts

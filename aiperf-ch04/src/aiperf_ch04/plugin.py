@@ -94,7 +94,8 @@ def aiperf_targets() -> Iterable[Target]:
         "Hand a paged cache from one rank to the next",
         goal="latency",
         devices=BOTH,
-        tags=("distributed", "inference", "peer-memory", "technique-132"),
+        tags=("distributed", "inference", "kv-cache", "disaggregation", "peer-memory", "technique-132"),
+        formerly=("ch17.kv_transfer_granularity",),
     )
     yield Target(
         "kv_overlap",

@@ -1,15 +1,15 @@
 """Launch bounds: registers or threads, chosen on purpose.
 
-Workload   For each row, the sum of outer products of `gathered` pairs of vectors of eight float32 values, which lie
-           anywhere in two tables.
-Baseline   A thread a row, with its 8 x 8 sums in registers. The compiler takes as many registers as it likes, so two
-           blocks of 256 threads fit on a multiprocessor, and few loads wait for memory at the same time.
-Variants   All do the same arithmetic in the same order.  `three_blocks`, `four_blocks`: __launch_bounds__(256, 3) and
-           (256, 4) make the compiler fit a thread into 80 and 64 registers.  `two_lanes`: two neighbouring lanes share
-           a row, so that each has half of the sums, and four blocks fit without any bound on the registers.
-Observe    `aiperf kernels ch06.launch_bounds` shows registers and stack of each kernel: a stack is what did not fit.
-Breaks     Sums that do not fit are spilled: they go to memory and back in every step, and cost more than the threads
-           bring. Work that is bound by arithmetic gains nothing from more threads.
+Question    Does it pay to make the compiler fit more threads on an SM?
+Numbers     For each of 2^18 rows the sum of outer products of 64 gathered pairs of vectors of eight float32, anywhere
+            in two tables of 32 MiB: 64 sums and 16 factors a row. A thread a row, in blocks of 256; all forms do the
+            same arithmetic in the same order.
+Prediction  Without a bound two blocks fit on an SM. (256, 3) and (256, 4) leave 80 and 64 registers a thread: the sums
+            fit into neither beside all else, and what does not fit goes to memory. `two_lanes` has half of the sums a
+            lane, so that four blocks fit without a bound; it gains if warps are what memory waits for.
+Limits      Here the four loads of a step do not wait for each other, and more threads gain nothing. Where each load
+            waits for the one before, warps are what hides latency, as in `ch08.occupancy_vs_ilp`. Work that is bound by
+            arithmetic gains nothing either.
 """
 
 import torch
@@ -75,15 +75,21 @@ cuda.baseline(thread_a_row("unbounded"), kind="reasonable")
 cuda.variant(
     thread_a_row("three_blocks"),
     adds="launch bounds",
-    why="half as many threads again wait for memory at the same time, if 80 registers are enough",
+    why="half as many threads again wait for memory at the same time, with 80 registers each",
+    teaches="64 sums and two vectors do not fit into 80 registers: a few go to memory and back in each step",
 )
 cuda.variant(
     thread_a_row("four_blocks"),
     adds="tight launch bounds",
-    why="what it teaches: twice the threads, but 64 registers cannot hold 64 sums: what is spilled goes to memory",
+    why="twice the threads, with 64 registers each",
+    teaches="64 registers cannot hold 64 sums: what is spilled goes to memory and back in each step",
 )
 cuda.variant(
     thread_a_row("two_lanes", grid=blocks(rows=THREADS // 2)),
     adds="split rows",
     why="a lane has half of the sums, so twice the threads fit without a spill; a pair of lanes loads the same sectors",
+    teaches="twice the threads bring nothing where the loads of a step do not wait for each other",
 )
+bench.sass("unbounded", has="FFMA", lacks=("LDL", "STL"))
+bench.sass("two_lanes", has="FFMA", lacks=("LDL", "STL"))
+bench.sass("four_blocks", has=("LDL", "STL"))

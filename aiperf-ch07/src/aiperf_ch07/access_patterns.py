@@ -66,7 +66,7 @@ PATTERNS: dict[str, dict[str, Pattern]] = {
     },
     "vectorized_copy": {
         "scalar": _WORDS,
-        **dict.fromkeys(("wide", "unrolled", "streaming", "persistent"), _QUADS),
+        **dict.fromkeys(("wide", "unrolled"), _QUADS),
     },
     "aos_soa": {
         "structures": _both(4, 64),
@@ -87,7 +87,7 @@ PATTERNS: dict[str, dict[str, Pattern]] = {
         "in_order": Pattern((_ROW_INDEX, Access(8, 0), Access(16, 16)), _QUADS.stores),
     },
     "histogram": {
-        **dict.fromkeys((f"{name}<unsigned char>" for name in ("shared_by_all", "by_block", "by_matches")), _KEYS),
+        **dict.fromkeys((f"{name}<unsigned char>" for name in ("shared_by_all", "by_block")), _KEYS),
         **dict.fromkeys(("by_pieces", "by_thread1"), Pattern(_QUADS.loads)),
     },
     "smem_matmul": {
@@ -101,7 +101,7 @@ PATTERNS: dict[str, dict[str, Pattern]] = {
 def predicted(target: str, kernel: str) -> Pattern:
     """The pattern of a target's kernel, as `ch07.transpose`, `tiled4`; an empty one where none is declared.
 
-    A template's is that of the instance, else that of all: `void by_pieces<unsigned char, (Copies)0, true>(...)`.
+    A template's is that of the instance, else that of all: `void by_pieces<unsigned char, (bool)1>(...)`.
     """
     patterns, name = PATTERNS.get(target.partition(".")[2], {}), kernel.removeprefix("void ")
     names = (name.partition("(")[0], name.partition("<")[0])

@@ -1,32 +1,29 @@
-"""Gather: random rows at full width.
+"""Gather: fetch random rows at full width, several at a time.
 
-Workload   out[i] = table[index[i]]: rows of 256 bfloat16 from a table of 2^22. With `skew` 0 every row of the table is
-           equally likely, and none is drawn twice while there are enough; else row number k of a hidden order is drawn
-           in proportion to k^-skew (Zipf), as words of a language are.
-Baseline   cuda: a thread a row, so that the lanes of a warp are in 32 rows at once.  cpu: one row after the other.
-Variants   cuda: `warp_per_row`: 32 lanes take the 32 pieces of a row.  `four_rows`: four rows a warp in flight.
-           `sorted`: the same in the order of the table, the sort included.  `bulk_rows`: the copy engine fetches rows.
-           cpu: `prefetched`: rows are prefetched eight rows ahead.
-Breaks     Rows shorter than a line: then the sector, not the row, is what is fetched, and no order of lanes helps. A
-           skewed draw (`--size zipf`) finds its hot rows in the cache. Its cost counts each row that is drawn once, so
-           that a rate above that of memory is not invented by counting a row twice; what remains above are hits in L2.
-           `sorted` loses where no row is drawn twice: there is nothing to find in a cache, and the sort takes time.
+Question    What keeps random reads from running at the rate of a copy, if each row is whole sectors?
+Numbers     out[i] = table[index[i]], rows of 512 bytes (256 bfloat16), 2^20 of them from 2^22. No row is drawn twice:
+            0.5 GiB read, as much written, 4 MiB of indices, so the floor is a copy of 0.5 GiB.
+Prediction  A thread a row uses 16 bytes of each sector of 32 that it fetches: up to 2x by whole sectors. A warp then
+            waits for its index and for its row in turn, with 512 bytes in flight; four rows make it 2 KiB.
+Limits      Rows below 32 bytes: the sector is fetched, not the row. Repeated rows (`--size zipf`: row k of a hidden
+            order in proportion to 1/k): each distinct row counts once, and hits in L2 are above the floor's rate.
+            `bulk_rows` takes rows of a multiple of 16 bytes, up to 16 KiB.
 """
 
 import torch
 
 from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import SkipError
-from aiperf_core.kernels import cuda_source, grid_that_fills, host_source
-from aiperf_core.launches import blocks, launch, loop
+from aiperf_core.kernels import cuda_source, host_source
+from aiperf_core.launches import blocks, filling, launch, loop
 
 bench = Benchmark(goal="speed", clock="device")
 cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
-device_code, host_code = cuda_source("gather.cu"), host_source("gather.c")
+device_code = cuda_source("gather.cu", instances=("in_order<uint4>", "in_order<unsigned short>"))
+host_code = host_source("gather.c")
 
-THREADS, WARP = 256, 32
-# Of the copy engine's kernel: groups in flight in a block, bytes of a group (if rows are no longer).
-STAGES, GROUP_BYTES = 4, 4096
+THREADS, WARP, ROWS = 256, 32, 4  # rows that a warp has in flight
+STAGES, GROUP_BYTES = 4, 4096  # of `bulk_rows`: groups in flight in a block, bytes of a group of short rows
 
 
 @bench.workload(
@@ -36,17 +33,12 @@ STAGES, GROUP_BYTES = 4, 4096
     zipf={"rows": 1 << 20, "table_rows": 1 << 22, "width": 256, "skew": 1},
 )
 def inputs(rows, table_rows, skew, device, generator):
-    # Which row of the table is how popular, and, without skew, which rows are drawn.
-    shuffled = torch.randperm(table_rows, device=device, generator=generator)
+    hidden_order = torch.randperm(table_rows, device=device, generator=generator)
+    ranks = torch.arange(rows, device=device) % table_rows  # none is drawn twice while there are enough
     if skew:
         draws = torch.rand(rows, device=device, generator=generator, dtype=torch.float64)
-        ranks = torch.searchsorted(popularity(table_rows, skew, device).cumsum(0), draws)
-        index = shuffled[ranks.clamp_(max=table_rows - 1)]
-    elif rows <= table_rows:
-        index = shuffled[:rows]
-    else:
-        index = torch.randint(table_rows, (rows,), device=device, generator=generator)
-    return {"index": index.to(torch.int32)}
+        ranks = torch.searchsorted(popularity(table_rows, skew, device).cumsum(0), draws).clamp_(max=table_rows - 1)
+    return {"index": hidden_order[ranks].to(torch.int32)}
 
 
 @bench.static
@@ -61,7 +53,7 @@ def reference(table, index):
 
 @bench.cost
 def cost(rows, table_rows, width, skew):
-    # Each row that is drawn has to be read once, however often it is drawn: with skew as many as are expected.
+    # Each distinct row counts once: with skew as many as are expected.
     read = min(rows, table_rows)
     if skew:
         read = float((-torch.expm1(rows * torch.log1p(-popularity(table_rows, skew, "cpu")))).sum())
@@ -76,7 +68,12 @@ bench.awkward(
     {"table_rows": 257, "rows": 131, "width": 4096, "skew": 0.5},
 )
 bench.accept("cost.bytes_read", because="only rows that are drawn are read")
-cuda.reach(of="SOL", at_least=0.85)
+# Whole sectors in both directions are a copy's traffic.
+cuda.reach(of="SOL", at_least=0.92)
+bench.sass("warp_per_row<uint4>", has=("LDG.128", "STG.128"))
+bench.sass("four_rows<uint4>", has=("LDG.128", "STG.128"), loads_before_first_store=2 * ROWS)
+bench.sass("in_order<uint4>", has=("LDG.128", "STG.128"), loads_before_first_store=3 * ROWS)
+bench.sass("bulk_rows", has="UBLKCP", lacks=("LDG.128", "STG"), arch="sm_90")
 
 
 def popularity(table_rows, skew, device):
@@ -85,32 +82,22 @@ def popularity(table_rows, skew, device):
     return weights / weights.sum()
 
 
-def rows_like(table, index):
-    """Memory for the rows that are gathered."""
-    return torch.empty(index.shape[0], table.shape[1], dtype=table.dtype, device=table.device)
-
-
 def group_of(width):
-    """Rows that the copy engine stores together. Raises `SkipError` for rows that it cannot fetch."""
+    """The number of rows that one bulk copy stores. Raises `SkipError` for rows that no bulk copy takes."""
     row_bytes = 2 * width
     if row_bytes % 16 or row_bytes > 4 * GROUP_BYTES:
         raise SkipError(f"needs rows of a multiple of 16 bytes, up to {4 * GROUP_BYTES}; these have {row_bytes}")
     return max(1, min(WARP, GROUP_BYTES // row_bytes))
 
 
-def stages_bytes(width, group):
-    """Shared memory of a block for its groups in flight."""
-    return STAGES * group * 2 * width
-
-
-def filling(rows, width, group):
-    """Blocks of `bulk_rows`, of one warp each, that fill the chip, if there is a group for each."""
-    at_once = grid_that_fills(device_code.kernel("bulk_rows"), WARP, stages_bytes(width, group))
-    return min(-(-rows // group), at_once)
-
-
-fetch = launch(device_code, out=rows_like, grid=blocks(rows=THREADS // WARP), block=THREADS)
-fetch_four = blocks(rows=4 * THREADS // WARP)
+# The type of which rows consist, and how many a row has.
+PIECES = {
+    "piece": lambda width: "unsigned short" if width % 8 else "uint4",
+    "pieces": lambda width: width if width % 8 else width // 8,
+}
+rows_like = ("table", ("rows", "width"))
+fetch = launch(device_code, out=rows_like, make=PIECES, kernel="{name}<{piece}>", block=THREADS, grid=blocks(rows=8))
+four_at_once = blocks(rows=4 * 8)
 loops = loop(host_code, out=rows_like)
 
 cuda.baseline(fetch("thread_per_row", grid=blocks(rows=THREADS)), kind="naive")
@@ -118,56 +105,63 @@ cuda.variant(
     fetch("warp_per_row"),
     adds="warp per row",
     why="the 32 lanes of a warp read 512 bytes in a row: whole sectors, each fetched once",
+    predict="at least 2x: a thread of the baseline uses 16 bytes of each sector of 32 that it fetches",
 )
 cuda.variant(
-    fetch("four_rows", grid=fetch_four),
+    fetch("four_rows", grid=four_at_once),
     builds_on="warp_per_row",
     adds="rows in flight",
-    why="a row waits for its index, and the warp for both: four of them in flight share that wait",
+    why="a warp waits for its index, then for its row: four rows in flight share each wait",
 )
 
 
 @cuda.variant(
     builds_on="four_rows",
     adds="sorting",
-    why="rows in the order of the table: equal and neighbouring ones meet in the cache, if there are any (`zipf`)",
+    why="rows in the order of the table: equal and neighbouring ones meet in the cache",
+    teaches="where no row is drawn twice, the order brings no hit, and the sort is added time",
 )
 class Sorted:
-    def prepare(self, table, index, rows):
-        self.out, self.kernel = rows_like(table, index), device_code.kernel("in_order")
-        self.grid = fetch_four(rows=rows)
+    def prepare(self, table, index, rows, width):
+        self.out = table.new_empty(rows, width)
+        piece, pieces = (make(width) for make in PIECES.values())
+        self.kernel, self.sizes = device_code.kernel(f"in_order<{piece}>"), (rows, pieces)
+        self.grid = four_at_once(rows=rows)
 
     def run(self, table, index):
         in_order, order = torch.sort(index)
-        self.kernel(table, in_order, order, self.out, *self.out.shape, grid=self.grid, block=THREADS)
+        self.kernel(table, in_order, order, self.out, *self.sizes, grid=self.grid, block=THREADS)
         return self.out
 
 
 cuda.variant(
-    fetch(
-        "bulk_rows",
+    launch(
+        device_code,
+        out=rows_like,
         make={"group": group_of},
-        grid=filling,
+        grid=filling(at_most=lambda rows, group: -(-rows // group)),
         block=WARP,
-        shared_bytes=stages_bytes,
-    ),
+        shared_bytes=lambda width, group: STAGES * group * 2 * width,
+    )("bulk_rows"),
     requires="sm_90",
-    adds="copy engine",
-    why="one instruction fetches a row and one stores a group of them: no register waits for data",
+    builds_on="four_rows",
+    adds="tma",
+    why="a bulk copy fetches a row, and another stores a group of rows: no register waits for data",
+    teaches="registers for four rows already keep the memory busy; a bulk copy brings no more bytes in flight",
 )
 
 cpu.baseline(loops("row_by_row"), kind="reasonable")
 cpu.variant(
     loops("prefetched"),
     adds="software prefetch",
-    why="the indices tell where the next rows are, which the hardware cannot guess: eight are on their way meanwhile",
+    why="the index tells which row is next, which the hardware cannot guess: eight rows are requested ahead",
 )
 
 
 @bench.yardstick(device=("cpu", "cuda"), why="torch.index_select, which an embedding calls")
 class IndexSelect:
-    def prepare(self, table, index):
-        self.out = rows_like(table, index)
+    def prepare(self, table, rows, width):
+        self.out = table.new_empty(rows, width)
 
     def run(self, table, index):
         return torch.index_select(table, 0, index, out=self.out)

@@ -1,20 +1,14 @@
 """Histogram: private copies before atomics.
 
-Workload   out[key] += 1 over 2^28 keys: bytes for up to 256 bins, else 16 bits. `skew` is the part of the keys that
-           are one and the same (which one is drawn too); all others are equally likely. It is 0 on a GPU, and on a CPU
-           0.9, where equal keys that follow each other are what makes additions wait.
-Baseline   All threads add to one set of counters in memory, atomically.
-Variants   cuda: `by_block`: counters in shared memory, added up once a block.  `by_matches`: lanes with equal keys send
-           one addition.  `by_pieces`: 16 bytes of keys a load.  `by_runs`: and equal keys in a row are added up in a
-           register.  `by_warp`: a set of counters for each warp.  `by_lane`: as many sets, one for each lane.
-           `by_thread`: a byte counter for each thread and bin, without atomics.  cpu: `by_core`: a set for each core.
-           `four_copies`: four, so that an addition need not wait for the one before.
-Observe    `aiperf ch07 widths ch07.histogram`: adding the constant 1 compiles to ATOMS.POPC.INC, which counts all equal
-           lanes at once. So `by_matches` pays for what the hardware does anyway; it is for sums that are not counts.
-Breaks     Shared memory serves one warp at a time, whose lanes wait for each other where they meet in a bank. `by_warp`
-           does not change that, so it gains nothing: copies help that keep the lanes of one warp apart. `by_runs` and
-           `four_copies` are for equal keys that follow each other (`--size skewed`), and lose where these are rare.
-           More bins mean fewer copies: with `--size many_bins` there is room for two, and none for `by_thread`.
+Question    How far is counting keys from reading them, and which threads wait for each other?
+Numbers     2^28 keys of a byte, all of 256 bins equally likely: 268 MB, 62 us at the rate of reads. `--size skewed` has
+            one key 9 times in 10, `--size many_bins` 4096 bins of 16-bit keys. A CPU counts skewed keys, of which equal
+            ones that follow each other make additions wait.
+Prediction  Atomics of all threads meet at 256 counters of L2. In shared memory 32 lanes meet in 32 banks: two or three
+            share the fullest bank. Counters of each lane in a bank of its own: none do. A load of 16 keys feeds 16
+            atomics.
+Limits      `by_runs` and `four_copies` are for equal keys that follow each other, and lose where these are rare. More
+            bins mean fewer copies: with `--size many_bins` there is room for two, and none for `by_thread`.
 """
 
 import torch
@@ -29,7 +23,7 @@ cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compil
 device_code, host_code = cuda_source("histogram.cu"), host_source("histogram.c")
 
 # Large blocks: fewer of them, and fewer additions at the end.
-THREADS, WARPS = 1024, 32
+THREADS, LANES = 1024, 32
 SHARED_BYTES = 48 << 10  # what a kernel has without asking
 MOST_BINS = SHARED_BYTES // 4
 # Of `by_thread`: threads of a block, and their counters, 256 bytes each.
@@ -112,8 +106,8 @@ def filling_by_thread(n):
 
 
 def many(bins):
-    """Sets of counters that fit: a power of two, at most one for each warp or lane."""
-    return 1 << (min(WARPS, MOST_BINS // bins).bit_length() - 1)
+    """Sets of counters that fit: a power of two, at most one for each lane."""
+    return 1 << (min(LANES, MOST_BINS // bins).bit_length() - 1)
 
 
 count = launch(
@@ -132,34 +126,23 @@ cuda.baseline(count("shared_by_all", shared_bytes=0), kind="naive")
 cuda.variant(
     count("by_block"),
     adds="counters in shared memory",
-    why="atomics in shared memory stay within the multiprocessor; what goes to L2 is one addition a counter and block",
+    why="atomics in shared memory stay within the SM; what goes to L2 is one addition a counter and block",
 )
 cuda.variant(
-    count("by_matches"),
-    builds_on="by_block",
-    adds="warp aggregation",
-    why="what it teaches: this loses, because the hardware already counts equal lanes at once when they add 1",
-)
-cuda.variant(
-    count("by_pieces", kernel="by_pieces<{key_type}, OF_WARPS, false>"),
+    count("by_pieces", kernel="by_pieces<{key_type}, false>"),
     builds_on="by_block",
     adds="wide loads",
     why="one load brings 16 bytes of keys: loads of single keys kept the atomics waiting",
 )
 cuda.variant(
-    count("by_runs", kernel="by_pieces<{key_type}, OF_WARPS, true>"),
+    count("by_runs", kernel="by_pieces<{key_type}, true>"),
     builds_on="by_pieces",
     adds="register accumulation",
-    why="equal keys in a row reach shared memory as one addition; worth its test only where keys repeat (`skewed`)",
+    why="equal keys in a row reach shared memory as one addition",
+    teaches="of random keys one in 256 repeats, and the test of each key costs more than it saves",
 )
 cuda.variant(
-    count("by_warp", kernel="by_pieces<{key_type}, OF_WARPS, false>", make={"copies": many}),
-    builds_on="by_pieces",
-    adds="copies for warps",
-    why="what it teaches: this gains nothing, because lanes of one warp wait for each other, and warps do not",
-)
-cuda.variant(
-    count("by_lane", kernel="by_pieces<{key_type}, OF_LANES, false>", make={"copies": many}),
+    count("by_lane", kernel="by_pieces<{key_type}, false>", make={"copies": many}),
     builds_on="by_pieces",
     adds="copies for lanes",
     why="counters of lane l lie in bank l: the lanes of a warp never meet, whatever their keys are",

@@ -1,15 +1,15 @@
-"""Packed weights in a product: unpack them in registers.
+"""Packed weights in a product: reading x again for each row costs more than reading the weights.
 
-Workload   y = W x for one vector x of float32, as in the decoding of a language model. W has weights of four bits (0 to
-           15, less 8, two a byte) and a bfloat16 scale for every 128 of them in a row: a power of two, so that
-           weights are exact in bfloat16, and the answer is judged as a sum of float32.
-Baseline   The weights are unpacked to bfloat16 in memory as in `ch07.lowbit_unpack`, and multiplied there.
-Variants   `fused`: the product unpacks the weights that it uses, in registers.  `four_rows` (cuda): a warp has four
-           rows, for which it loads x once. What it teaches: on an H200 this loses to `fused`, whose warps find x in L1
-           anyway.
-Breaks     Products with many vectors: unpacked weights are then used often, and tensor cores want them in shared
-           memory. The prediction from bytes is 9 (4.5 bytes a weight against 0.5); the arithmetic of unpacking, about
-           three instructions a weight, leaves less.
+Question    How near to the bytes of 4-bit weights comes a product with one vector, and what stands between?
+Numbers     y = W x, x float32, W 2^15 x 2^15 of four bits (0 to 15, less 8, two a byte), a bfloat16 scale for 128 of a
+            row: 0.55 GB, 0.12 ms at the rate of a read. Unpacked first: 0.55 read, 2.1 written, 2.1 read, 4.9 GB. 132
+            SMs at 1.8 GHz issue 3e13 instructions of lanes a second: 0.036 ms for each instruction a weight.
+Prediction  4.9 / 0.55 = 8.8x at most from fusion. Memory is the bound up to 3.3 instructions a weight. Machine code has
+            6.3 with eight weights a load (0.23 ms), 3.7 with 32 (0.13 ms), 1.8 with sums in tensor cores (0.06 ms).
+            Each weight meets 4 bytes of x for half a byte of its own, so that L1 is the bound if x comes from there.
+Limits      Scales are powers of two, so that weights are exact in bfloat16 for the baseline. From some 16 vectors on,
+            weights are better unpacked to shared memory once for all. Below 16 warps of 16 rows an SM (34,000 rows on
+            132 SMs), too few bytes are in flight, and warps must share rows.
 """
 
 import torch
@@ -22,7 +22,9 @@ from aiperf_core.launches import blocks, launch
 bench = Benchmark(goal="speed", clock="device")
 cuda, cpu = bench.on("cuda", requires="sm_80"), bench.on("cpu", requires="compiler")
 device_code, host_code = cuda_source("lowbit_gemv.cu"), host_source("lowbit_gemv.c")
-unpack_device, unpack_host = cuda_source("lowbit_unpack.cu"), host_source("lowbit_unpack.c")
+UNPACK = "eights<ByBits4, 4>"
+unpack_device = cuda_source("lowbit_unpack.cu", instances=(UNPACK,))
+unpack_host = host_source("lowbit_unpack.c")
 
 GROUP, THREADS = 128, 256
 WARPS = THREADS // 32
@@ -61,12 +63,10 @@ def cost(rows, columns):
 
 # Never one row: a sum that cancels to nearly nothing would be the whole output, which no relative error can judge.
 bench.awkward(*({"rows": rows, "columns": columns} for rows, columns in ((7, 128), (13, 256), (130, 1152))))
-cuda.reach(
-    of="speedup",
-    at_least=4,
-    cause="the SMs convert half-bytes and read x from L1 again for each row, so that memory waits for them",
-    shown_by="counter:sm__throughput,dram__throughput,l1tex__t_sector_hit_rate",
-)
+cuda.reach(of="RBW", at_least=0.75)  # 0.12 ms / 0.75 = 0.16 ms, of which tensor cores need 0.06 ms to issue
+bench.sass("fused", has=("LDG.32", "PRMT"), lacks="HMMA")
+bench.sass("wide", has=("LDG.128", "FFMA"), lacks=("PRMT", "HMMA"), arch="sm_90")  # on sm_80 a PRMT converts each scale
+bench.sass("tensor_cores", has=("LDG.128", "HMMA", "HFMA2.BF16_V2"))
 
 
 def product(packed, x):
@@ -78,7 +78,7 @@ def product(packed, x):
 class UnpackThenMultiply:
     def prepare(self, packed, scales, x, rows, columns):
         self.weights, self.y = scales.new_empty(rows, columns), product(packed, x)
-        self.unpack, self.multiply = unpack_device.kernel("by_bits4"), device_code.kernel("product")
+        self.unpack, self.multiply = unpack_device.kernel(UNPACK), device_code.kernel("product")
 
     def run(self, packed, scales, x, rows, columns):
         n = rows * columns
@@ -87,18 +87,35 @@ class UnpackThenMultiply:
         return self.y
 
 
-rows_of_warps = launch(device_code, make={"y": product}, returns="y", grid=blocks(rows=WARPS), block=THREADS)
+in_registers = launch(device_code, make={"y": product}, returns="y", grid=blocks(rows=16 * WARPS), block=THREADS)
 
 cuda.variant(
-    rows_of_warps("fused"),
+    in_registers("fused", grid=blocks(rows=WARPS)),
     adds="fusion",
     why="weights are never written: half a byte is read for each, where the baseline moves four bytes more",
+    predict="at most 5.2x: 1.2 ms of bytes, counted as reads and a fill, become 0.23 ms of instructions",
 )
 cuda.variant(
-    rows_of_warps("four_rows", grid=blocks(rows=4 * WARPS)),
+    in_registers("wide", kernel="wide<2, 4, false>"),
     builds_on="fused",
-    adds="register reuse",
-    why="x is loaded from L1 once for four rows, and four independent loads of weights are under way",
+    adds="wide loads",
+    why="a lane has 32 weights of a group in one load, and takes 3.7 instructions a weight in place of 6.3",
+    predict="at most 1.7x: 6.3 / 3.7, if instructions were the bound",
+    teaches="instructions are not the bound: x comes from L1 as before, and `staged` shows what that costs",
+)
+cuda.variant(
+    in_registers("staged", kernel="wide<2, 4, true>"),
+    builds_on="wide",
+    adds="shared memory",
+    why="x lies in shared memory, in banks that four lanes read at once, and eight rows of a warp share each read",
+    predict="at least 1.1x: loads of x have no tags to look up, and no longer wait in line with those of weights",
+)
+cuda.variant(
+    in_registers("tensor_cores", kernel="tensor_cores<4>"),
+    builds_on="staged",
+    adds="tensor cores",
+    why="x is exactly the sum of three bfloat16, three of the eight columns of a product of matrices: 1.8 instructions",
+    predict="at most 2.1x: 3.7 / 1.8 instructions a weight",
 )
 
 

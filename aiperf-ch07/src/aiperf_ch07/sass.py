@@ -51,8 +51,6 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "scalar": ("LDG.32", "STG.32"),
         "wide": ("LDG.128", "STG.128"),
         "unrolled": ("LDG.128", "STG.128"),
-        "streaming": ("LDG.128", "STG.128"),
-        "persistent": ("LDG.128", "STG.128"),
         "bulk_ring": ("UBLKCP",),
     },
     "aos_soa": {
@@ -70,18 +68,16 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "tensor_map2": ("UTMALDG", "UTMASTG", "PRMT"),
     },
     "gather": {
-        "warp_per_row": ("LDG.128", "STG.128"),
-        "four_rows": ("LDG.128", "STG.128"),
-        "in_order": ("LDG.128", "STG.128"),
+        "warp_per_row<uint4>": ("LDG.128", "STG.128"),
+        "four_rows<uint4>": ("LDG.128", "STG.128"),
+        "in_order<uint4>": ("LDG.128", "STG.128"),
         "bulk_rows": ("UBLKCP",),
     },
     "histogram": {
         "shared_by_all<unsigned char>": ("REDG",),
         "by_block<unsigned char>": ("ATOMS", "LDG.8"),
-        "by_matches<unsigned char>": ("MATCH", "ATOMS"),
-        "by_pieces<unsigned char, OF_WARPS, false>": ("LDG.128", "ATOMS"),
-        "by_pieces<unsigned char, OF_WARPS, true>": ("LDG.128", "ATOMS"),
-        "by_pieces<unsigned char, OF_LANES, false>": ("LDG.128", "ATOMS"),
+        "by_pieces<unsigned char, false>": ("LDG.128", "ATOMS"),
+        "by_pieces<unsigned char, true>": ("LDG.128", "ATOMS"),
         "by_thread1": ("LDG.128", "LDS.8", "STS.8"),
     },
     "smem_matmul": {
@@ -92,15 +88,15 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
     "warp_reduce": {
         "tree": ("BAR", "STS.32"),
         "shuffle": ("SHFL",),
-        "shuffle_wide": ("SHFL", "LDG.128"),
-        "warp_per_row": ("SHFL", "LDG.128"),
-        "fixed_point": ("REDUX", "LDG.128"),
+        "warp_per_row": ("SHFL", "LDG.32"),
+        "wide": ("SHFL", "LDG.128"),
+        "half_warp": ("SHFL", "LDG.128"),
     },
     "warp_scan": {
         "tiles_by_barriers": ("BAR", "LDG.128", "STG.128"),
         "tiles_by_shuffles": ("SHFL", "LDG.128", "STG.128"),
-        "look_back": ("SHFL", "LDG.128", "STG.128", "LDG.64"),
-        "wide_look_back": ("SHFL", "LDG.128", "STG.128", "LDG.64", "REDUX"),
+        "single_pass<false>": ("SHFL", "LDG.128", "STG.128", "LDG.64"),
+        "single_pass<true>": ("SHFL", "LDG.128", "STG.128", "LDG.64", "REDUX"),
     },
     "async_prefetch": {
         "register_prefetch": ("LDG.128", "STS.128"),
@@ -108,21 +104,12 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "three_stages": ("LDGSTS.128",),
         "bulk_stages": ("UBLKCP",),
     },
-    "tma_tile_copy": {
-        "load_store": ("LDG.128", "STS.128", "STG.128"),
-        "cp_async": ("LDGSTS.128",),
-        "tensor_copy": ("UTMALDG", "UBLKCP"),
-        "tensor_ring": ("UTMALDG", "UBLKCP"),
-        "tensor_copy_back": ("UBLKCP", "UTMASTG"),
-        "tensor_ring_back": ("UBLKCP", "UTMASTG"),
-    },
     "stencil_3d": {
         "wide": ("LDG.128", "STG.128"),
         "marching": ("LDG.128", "STG.128"),
         "tensor_planes": ("UTMALDG", "LDS.128", "STG.128"),
         "two_steps": ("STS.32", "BAR"),
     },
-    "cache_hints": {"plain": ("LDG.128",), "stream_first": ("LDG.128",), "both": ("LDG.128",)},
     "lowbit_unpack": {
         "byte4": ("LDG.8",),
         "eights<ByArithmetic4, 1>": ("LDG.32", "STG.128"),
@@ -130,7 +117,13 @@ PROMISES: dict[str, dict[str, tuple[str, ...]]] = {
         "eights<ByBits4, 4>": ("LDG.32", "STG.128", "PRMT", "LOP3"),
         "eights<ByBits8, 4>": ("LDG.64", "STG.128", "PRMT", "LOP3"),
     },
-    "lowbit_gemv": {"product": ("LDG.128",), "fused": ("LDG.32", "PRMT", "LOP3"), "four_rows": ("LDG.32", "PRMT")},
+    "lowbit_gemv": {
+        "product": ("LDG.128",),
+        "fused": ("LDG.32", "PRMT", "LOP3"),
+        "wide<2, 4, false>": ("LDG.128", "LOP3"),
+        "wide<2, 4, true>": ("LDG.128", "LDS.128", "LOP3"),
+        "tensor_cores<4>": ("LDG.128", "LDS.128", "LOP3"),
+    },
 }
 
 

@@ -1,18 +1,16 @@
 """Transpose: both sides of a copy should be coalesced.
 
-Workload   out[c, r] = in[r, c]: 16384^2 float32, or with `--size bf16` 8192 x 16384 bfloat16; `word_bytes` is 4 or 2.
-Baseline   Reads along rows and writes along columns, so that each store of a warp opens 32 sectors (cpu: every store
-           goes to another line).
-Variants   cuda: `tiled`: through a tile of 64 x 64 in shared memory, whose columns lie in one bank.  `padded`: four
-           bytes more a row spread a column over all banks.  `swizzled`: so does an exchange of words within a row,
-           without more memory.  `wide`: 16-byte accesses to memory; 16-byte pieces are exchanged, which a padded row
-           would not align.  `streaming`: with hints that no line is used again; this loses on an H200.
-           `tensor_map`: the copy engine moves and swizzles the tiles.  cpu: `blocked`: 32 x 32 at a time, which stay
-           in the cache.  `blocked_simd`: within those 8 x 8 words in registers.
-Observe    `aiperf ch07 access-report ch07.transpose`: `load_conflicts` of `tiled`, none in `padded` and `swizzled`.
-Breaks     Matrices that fit in the last-level cache, which puts the pieces of a line together before memory sees them.
-           On a GPU L2 does some of that at any size: the baseline is less bad than its sectors predict. `tensor_map`
-           needs rows of a multiple of 16 bytes.
+Question    What does a transpose cost beyond a copy, and which of its two sides pays?
+Numbers     out[c, r] = in[r, c]: 16384^2 float32, or with `--size bf16` 8192 x 16384 bfloat16; `word_bytes` is 4 or 2.
+            Each word is read and written once: 2.1 GB, 0.50 ms at the rate of a copy. Tiles of 64 x 64, a block of 256
+            threads each.
+Prediction  `direct` stores a word to each of 32 lines, where a whole line would do. `tiled` reads a column in one bank:
+            33 wavefronts for each 32 words, 2^23 x 33 on 132 SMs at 1.98 GHz take 1.06 ms, twice the time of memory.
+            `padded` and `swizzled` take 2 wavefronts, and then memory is the bound: both should be equal.
+Limits      Matrices that fit in L2, which puts the pieces of a line together before memory sees them; it does some of
+            that at any size, so `direct` is less bad than its sectors predict. A padded row is not aligned to 16 bytes,
+            so `wide` swizzles. `tensor_map` needs rows of a multiple of 16 bytes. cpu: every store of `direct` goes to
+            another line.
 """
 
 import torch
@@ -27,7 +25,7 @@ device_code, host_code = cuda_source("transpose.cu"), host_source("transpose.c")
 
 DTYPES = {4: torch.float32, 2: torch.bfloat16}
 TILE = 64
-# Of the box that the copy engine swizzles.
+# Of the box that TMA swizzles.
 ROW_BYTES = 128
 
 
@@ -81,12 +79,14 @@ cuda.variant(
     turn("padded"),
     builds_on="tiled",
     adds="padding",
+    predict="1.7 to 2.4x: 0.50 ms of memory, where a column in one bank takes 1.06 ms of wavefronts",
     why="four bytes more a row put the words of a column into 32 banks; in one bank they were read one after the other",
 )
 cuda.variant(
     turn("swizzled"),
     builds_on="tiled",
     adds="swizzle",
+    predict="1.7 to 2.4x: 0.50 ms of memory, where a column in one bank takes 1.06 ms of wavefronts",
     why="words exchanged by the number of their row spread a column over 32 banks, and rows stay aligned",
 )
 cuda.variant(
@@ -94,12 +94,14 @@ cuda.variant(
     builds_on="swizzled",
     adds="wide accesses",
     why="16-byte accesses to memory: a quarter of the loads and stores, or an eighth for words of 2 bytes",
+    teaches="a thread has 64 bytes under way in either form, and memory is the bound: fewer instructions gain nothing",
 )
 cuda.variant(
     turn("streaming"),
     builds_on="wide",
     adds="streaming hints",
-    why="lines that are not used again leave L2 first, so that written lines stay until they are whole",
+    why="hints that no line is used again: lines that were read leave L2 first",
+    teaches="a block reads and writes whole lines already: L2 has nothing to put together, and the hint gains nothing",
 )
 cuda.variant(
     turn(
@@ -108,9 +110,16 @@ cuda.variant(
         shared_bytes=lambda word_bytes: 2 * TILE * TILE * word_bytes,
     ),
     requires="sm_90",
-    adds=("copy engine", "hardware swizzle"),
-    why="the copy engine makes the addresses and swizzles both ways; threads only turn the tile in shared memory",
+    adds=("tma", "hardware swizzle"),
+    why="TMA makes the addresses and swizzles both ways; threads only turn the tile in shared memory",
 )
+# Layouts differ in nothing but places: on an H200 each thread has all its 16 loads under way before it stores a word.
+for layout in ("tiled", "padded", "swizzled"):
+    for kernel, bits in ((f"{layout}4", "32"), (f"{layout}2", "U16")):
+        bench.sass(kernel, has=tuple(f"{one}.{bits}" for one in ("LDG", "STS", "LDS", "STG")), lacks="LDG.128")
+        bench.sass(kernel, loads_before_first_store=16, arch="sm_90")
+for form in ("wide", "streaming"):
+    bench.sass(f"{form}4", has=("LDG.128", "STS.128", "LDS.32", "STG.128"))
 
 cpu.baseline(loops("direct"), kind="naive")
 cpu.variant(

@@ -1,19 +1,17 @@
 """Mapping: lanes that work side by side must read side by side.
 
-Workload   y = tanh(A x) for a vector x of float32: A is 65536 x 4096 of float32, or with `--size bf16` of bfloat16;
-           `--size short` has 128 rows of 2^20. `word_bytes` is 4 or 2. x is scaled so that tanh does not saturate.
-Baseline   cuda: a thread has a row, so that the 32 lanes of a load are in 32 rows and open 32 lines.  cpu: column by
-           column, as for a matrix that is stored that way; each access is in another line.
-Variants   cuda: `warp_per_row`: lanes read neighbours of one row.  `warp_per_row_wide`: 16-byte loads.  `four_rows`: a
-           warp has four rows, and loads x once for them.  `block_per_row`: 256 threads on a row.  `split_rows`: a row
-           is cut into parts for several blocks, and a second kernel adds them up; where rows are many this costs
-           a launch and gains nothing.
-           cpu: `row_by_row`: in the order of memory.  `lanes_along_row`: eight sums in a register.  `four_rows`: four
-           rows share a load of x, and none of their sums waits for another; where memory is the bound, this gains
-           little.
-Breaks     Few rows: a warp or a block for each leaves most of the chip idle (`--size short`). Rows shorter than what a
-           warp loads at once: lanes idle, and several rows for one warp are better. A matrix that stays in the cache
-           forgives any order.
+Question    What does it cost if neighbouring lanes read different rows, and not neighbours of one row?
+Numbers     y = tanh(A x), A of 65536 x 4096 float32, 1.07 GB, read once; half with `--size bf16`. A load of a warp
+            with a row for each lane opens 32 sectors of 32 bytes and uses 4 of each, and 2048 threads of an SM hold
+            2048 lines of 128 bytes, 256 KB: all that L1 has. Loads of A and x are 2 an element, 1/2 with 16 bytes a
+            load, 5/16 if four rows share those of x. On a CPU, rows of 4096 bytes begin in one set of L1.
+Prediction  A warp a row gains between 1x, where L1 keeps each sector for its eight words, and 8x, where it keeps none.
+            The steps after it fetch the same sectors: they gain what issue and latency cost. On a CPU a column fetches
+            a line of 64 bytes for 4: at most 16x from row order; a sum waits 3 or 4 cycles for each addition, so at
+            most 8x from eight sums; then memory is the bound.
+Limits      Few rows: a warp or a block for each leaves most of the chip idle, so that only split rows fill it (`--size
+            short`, 128 rows of 2^20). Rows shorter than what a warp loads at once: lanes idle, and several rows for one
+            warp are better. A matrix that stays in the cache forgives any order.
 """
 
 import math
@@ -69,6 +67,11 @@ bench.awkward(*({"rows": rows, "columns": columns, "word_bytes": size} for rows,
 cuda.reach(of="RBW", at_least=0.93)
 cuda.reach(of="RBW", at_least=0.93, size="bf16")
 cuda.reach(of="RBW", at_least=0.9, size="short", implementation="split_rows")
+# Steps differ by the width of loads alone, not by their hint; a thread with a row wants its line back.
+bench.sass("thread_per_row<float>", lacks="LDG.EF")
+bench.sass("warp_per_row<float, false>", has="LDG.EF.32", lacks="LDG.128")
+bench.sass("warp_per_row<float, true>", has="LDG.EF.128")
+bench.sass("four_rows<float>", has="LDG.EF.128")
 
 
 def product(x, rows):
@@ -91,6 +94,7 @@ cuda.variant(
     rows_of_warps("warp_per_row", kernel="warp_per_row<{word}, false>"),
     adds="warp a row",
     why="the lanes of a load read 32 neighbours: four sectors that are used whole, in place of 32",
+    predict="at most 8x: a lane of the baseline uses 4 bytes of a sector of 32, and others if L1 still has it",
 )
 cuda.variant(
     rows_of_warps("warp_per_row_wide", kernel="warp_per_row<{word}, true>"),
@@ -115,6 +119,7 @@ cuda.variant(
     builds_on="block_per_row",
     adds="split rows",
     why="parts of a row are blocks of their own, so that few rows fill the chip too",
+    teaches="many rows fill the chip by themselves: rows of one part gain a second launch, and nothing else",
 )
 class SplitRows:
     def prepare(self, x, rows, columns, word_bytes):
@@ -136,18 +141,21 @@ cpu.variant(
     loops("row_by_row"),
     adds="row order",
     why="memory is read in its order: each line once, where a column needs a line for each element",
+    predict="at least 2x: a column takes 64 bytes for 4, and its lines share so few sets that none stays",
 )
 cpu.variant(
     loops("lanes_along_row"),
     builds_on="row_by_row",
     adds="simd",
     why="eight sums in a register: an addition waits for the one before it, but there are eight in each",
+    predict="at most 8x: an eighth of the additions that wait for each other",
 )
 cpu.variant(
     loops("four_rows"),
     builds_on="lanes_along_row",
     adds="register reuse",
     why="a load of x serves four rows, whose sums do not wait for each other",
+    teaches="eight sums in a register read A as fast as memory gives it: loads of x from L1 were not waited for",
 )
 
 

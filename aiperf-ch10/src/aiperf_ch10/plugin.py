@@ -20,7 +20,7 @@ def aiperf_targets() -> Iterable[Target]:
     )
     yield Target(
         "warp_specialized_gemm",
-        "Let some warps load and others multiply",
+        "Keep wgmma fed: stages under way, roles, blocks that stay",
         "speed",
         "cuda",
         ("cuda-cpp", "gemm", "tma", "technique-35", "technique-36", "technique-38"),

@@ -152,6 +152,7 @@ inline unsigned short to_bf16(float v) {
   return (unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 inline float from_bf16(unsigned short v) { return __uint_as_float((unsigned)v << 16); }
+inline float power_of_2(float x) { return exp2f(x); }
 inline unsigned int pack_bf16(float low, float high) { return to_bf16(low) | (unsigned)to_bf16(high) << 16; }
 inline float half_of(unsigned word, int i) { return from_bf16((unsigned short)(word >> 16 * i)); }
 
@@ -225,7 +226,10 @@ inline void run_pending(std::vector<std::vector<std::function<void()>>>& groups,
   }
 }
 template <int N>
-void product_wait() { run_pending(fiber->products, N); }
+void product_wait() {  // `.aligned`: the lanes of a warp are together
+  run_pending(fiber->products, N);
+  __syncwarp();
+}
 // Element (r, k) of an operand of rows of 128 bytes, in groups of eight, with the 128-byte swizzle.
 inline float element(uint64_t start, int r, int k) {
   const uint64_t at = start + r * 128 + k * 2;

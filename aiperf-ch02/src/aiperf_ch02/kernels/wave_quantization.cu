@@ -1,6 +1,7 @@
 // out = p(x) at points begin to end, with p given by its coefficients, which each block has in shared memory.
 #define THREADS 512
-#define CHAINS 8  // points that a thread computes at once, at most
+#define CHAINS 16  // points of a tile that a thread computes at once
+#define MOST 20    // of a share, which may be a little more than a tile
 
 // The coefficients as Horner's rule takes them, the highest first, in fours: in front stand as many zeros as it takes,
 // of which 0 x + 0 is 0. A load of four serves all points of a thread, so that most instructions are multiply-adds.
@@ -13,8 +14,10 @@ __device__ __forceinline__ void load(const float* __restrict__ coefficients, flo
   __syncthreads();
 }
 
-// COUNT points of a thread, at first, first + step, ... as far as they lie before `end`. The chains do not wait for
-// each other: with eight of them in each of 16 warps, a multiprocessor starts multiply-adds in every cycle.
+// COUNT points of a thread, at first, first + step, ... as far as they lie before `end`; further ones are copies of the
+// last. (Zeros would be made in pairs of registers, and put point and sum of a chain into the same bank of registers,
+// where a multiply-add waits for its second operand.) The chains do not wait for each other: with 16 of them in each of
+// 16 warps, an SM starts multiply-adds all the time.
 template <int COUNT>
 __device__ __forceinline__ void at_points(const float* __restrict__ x, const float4* kept, float* __restrict__ out,
                                           int degree, long long first, long long end, int step) {
@@ -22,7 +25,7 @@ __device__ __forceinline__ void at_points(const float* __restrict__ x, const flo
 #pragma unroll
   for (int k = 0; k < COUNT; ++k) {
     const long long i = first + (long long)k * step;
-    here[k] = i < end ? x[i] : 0, y[k] = 0;
+    here[k] = x[i < end ? i : end - 1], y[k] = 0;
   }
 #pragma unroll 4
   for (int j = 0; j < fours(degree); ++j) {
@@ -43,7 +46,7 @@ __device__ __forceinline__ void at_points(const float* __restrict__ x, const flo
   }
 }
 
-// Eight points a thread: with 512 threads a tile of 4096, with 256 half of one.
+// 16 points a thread: with 512 threads a tile of 8192, with 256 half of one.
 extern "C" __global__ void __launch_bounds__(THREADS)
     tile_per_block(const float* __restrict__ x, const float* __restrict__ coefficients, float* __restrict__ out,
                    long long n, int degree) {
@@ -54,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 // Block b of B has the points from n b / B to n (b + 1) / B, and each of its threads every 512th of them. All lanes of
 // a warp count as many points as its first, which has the most: else they would part ways below. The points are
-// computed in groups of up to eight, all of about the same size, so that no group is a single chain.
+// computed in groups of up to MOST, all of about the same size, so that no group is a single chain.
 extern "C" __global__ void __launch_bounds__(THREADS)
     even_shares(const float* __restrict__ x, const float* __restrict__ coefficients, float* __restrict__ out,
                 long long n, int degree) {
@@ -64,8 +67,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const long long first_of_warp = begin + threadIdx.x / 32 * 32;
   long long first = begin + threadIdx.x;
   int points = first_of_warp < end ? (int)((end - first_of_warp + THREADS - 1) / THREADS) : 0;
-  for (int groups = (points + CHAINS - 1) / CHAINS; groups > 0; --groups) {
-    const int count = points / groups;  // at most CHAINS, because points is at most CHAINS * groups
+  for (int groups = (points + MOST - 1) / MOST; groups > 0; --groups) {
+    const int count = points / groups;  // at most MOST, because points is at most MOST * groups
     switch (count) {
       case 1: at_points<1>(x, kept, out, degree, first, end, THREADS); break;
       case 2: at_points<2>(x, kept, out, degree, first, end, THREADS); break;
@@ -74,7 +77,19 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       case 5: at_points<5>(x, kept, out, degree, first, end, THREADS); break;
       case 6: at_points<6>(x, kept, out, degree, first, end, THREADS); break;
       case 7: at_points<7>(x, kept, out, degree, first, end, THREADS); break;
-      default: at_points<8>(x, kept, out, degree, first, end, THREADS); break;
+      case 8: at_points<8>(x, kept, out, degree, first, end, THREADS); break;
+      case 9: at_points<9>(x, kept, out, degree, first, end, THREADS); break;
+      case 10: at_points<10>(x, kept, out, degree, first, end, THREADS); break;
+      case 11: at_points<11>(x, kept, out, degree, first, end, THREADS); break;
+      case 12: at_points<12>(x, kept, out, degree, first, end, THREADS); break;
+      case 13: at_points<13>(x, kept, out, degree, first, end, THREADS); break;
+      case 14: at_points<14>(x, kept, out, degree, first, end, THREADS); break;
+      case 15: at_points<15>(x, kept, out, degree, first, end, THREADS); break;
+      case 16: at_points<16>(x, kept, out, degree, first, end, THREADS); break;
+      case 17: at_points<17>(x, kept, out, degree, first, end, THREADS); break;
+      case 18: at_points<18>(x, kept, out, degree, first, end, THREADS); break;
+      case 19: at_points<19>(x, kept, out, degree, first, end, THREADS); break;
+      default: at_points<MOST>(x, kept, out, degree, first, end, THREADS); break;
     }
     points -= count, first += (long long)count * THREADS;
   }

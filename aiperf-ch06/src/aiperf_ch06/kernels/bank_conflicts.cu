@@ -14,10 +14,15 @@ __device__ __forceinline__ int place(int r, int c) {
   return r * SIDE + c;
 }
 
-template <Layout LAYOUT>
+// A load of one word, which the compiler may not merge: the words of a row of PLAIN are neighbours, and it would read
+// four of them at a time, with another number of conflicts.
+__device__ __forceinline__ unsigned word(const unsigned* at) { return *static_cast<const volatile unsigned*>(at); }
+
+// MERGED: lane l reads row l in 16-byte loads.
+template <Layout LAYOUT, bool MERGED = false>
 __device__ __forceinline__ void turned(const unsigned* __restrict__ a, unsigned* __restrict__ out, int tiles,
                                        int passes) {
-  __shared__ unsigned memory[WARPS][SIDE * (SIDE + 1)];
+  __shared__ __align__(16) unsigned memory[WARPS][SIDE * (SIDE + 1)];
   unsigned* tile = memory[threadIdx.x / 32];
   const int lane = threadIdx.x % 32;
   const long long number = blockIdx.x * (long long)WARPS + threadIdx.x / 32, first = number * SIDE * SIDE;
@@ -29,7 +34,15 @@ __device__ __forceinline__ void turned(const unsigned* __restrict__ a, unsigned*
   for (int pass = 0; pass < passes; ++pass) {
     unsigned row[SIDE];
 #pragma unroll
-    for (int c = 0; c < SIDE; ++c) row[c] = tile[place<LAYOUT>(lane, c)];
+    for (int c = 0; c < SIDE; c += 4) {
+      if (MERGED) {
+        const uint4 four = *reinterpret_cast<const uint4*>(tile + place<LAYOUT>(lane, c));
+        row[c] = four.x, row[c + 1] = four.y, row[c + 2] = four.z, row[c + 3] = four.w;
+      } else {
+#pragma unroll
+        for (int k = c; k < c + 4; ++k) row[k] = word(tile + place<LAYOUT>(lane, k));
+      }
+    }
     __syncwarp();  // all lanes have read before one overwrites
 #pragma unroll
     for (int c = 0; c < SIDE; ++c) tile[place<LAYOUT>(c, lane)] = 5 * row[c] + 1;
@@ -42,47 +55,12 @@ __device__ __forceinline__ void turned(const unsigned* __restrict__ a, unsigned*
 extern "C" __global__ void one_bank32(const unsigned* a, unsigned* out, int tiles, int passes) {
   turned<PLAIN>(a, out, tiles, passes);
 }
+extern "C" __global__ void merged32(const unsigned* a, unsigned* out, int tiles, int passes) {
+  turned<PLAIN, true>(a, out, tiles, passes);
+}
 extern "C" __global__ void padded32(const unsigned* a, unsigned* out, int tiles, int passes) {
   turned<PADDED>(a, out, tiles, passes);
 }
 extern "C" __global__ void swizzled32(const unsigned* a, unsigned* out, int tiles, int passes) {
   turned<SWIZZLED>(a, out, tiles, passes);
-}
-
-// Pieces of 16 bytes, eight a row: piece p of row r lies at p ^ r / 4 % 8. The memory serves a 16-byte access eight
-// lanes at a time. Lane l has the squares of 4 x 4 words at rows 4 s, pieces l % 8, with s = l / 8 and l / 8 + 4:
-// eight lanes read the eight pieces of one row, and write piece s of rows 4 (l % 8) + j, which lie at s ^ l % 8.
-// Either way they are eight different pieces of the 128 bytes that hold all banks.
-__device__ __forceinline__ int piece(int r, int p) { return r * (SIDE / 4) + (p ^ (r / 4 & 7)); }
-
-extern "C" __global__ void wide32(const uint4* __restrict__ a, uint4* __restrict__ out, int tiles, int passes) {
-  __shared__ uint4 memory[WARPS][SIDE * SIDE / 4];
-  uint4* tile = memory[threadIdx.x / 32];
-  const int lane = threadIdx.x % 32, p = lane % 8;
-  const long long number = blockIdx.x * (long long)WARPS + threadIdx.x / 32, first = number * SIDE * SIDE / 4;
-  if (number >= tiles) return;
-#pragma unroll
-  for (int k = 0; k < 8; ++k) tile[piece(4 * k + lane / 8, p)] = a[first + 32 * k + lane];
-  __syncwarp();
-#pragma unroll 1
-  for (int pass = 0; pass < passes; ++pass) {
-    uint4 rows[2][4];
-#pragma unroll
-    for (int h = 0; h < 2; ++h)
-#pragma unroll
-      for (int j = 0; j < 4; ++j) rows[h][j] = tile[piece(4 * (lane / 8 + 4 * h) + j, p)];
-    __syncwarp();
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const uint4 *q = rows[h], x = q[0], y = q[1], z = q[2], w = q[3];
-      const int s = lane / 8 + 4 * h;
-      tile[piece(4 * p, s)] = make_uint4(5 * x.x + 1, 5 * y.x + 1, 5 * z.x + 1, 5 * w.x + 1);
-      tile[piece(4 * p + 1, s)] = make_uint4(5 * x.y + 1, 5 * y.y + 1, 5 * z.y + 1, 5 * w.y + 1);
-      tile[piece(4 * p + 2, s)] = make_uint4(5 * x.z + 1, 5 * y.z + 1, 5 * z.z + 1, 5 * w.z + 1);
-      tile[piece(4 * p + 3, s)] = make_uint4(5 * x.w + 1, 5 * y.w + 1, 5 * z.w + 1, 5 * w.w + 1);
-    }
-    __syncwarp();
-  }
-#pragma unroll
-  for (int k = 0; k < 8; ++k) out[first + 32 * k + lane] = tile[piece(4 * k + lane / 8, p)];
 }

@@ -1,7 +1,7 @@
 // y = p(t) with t the mean of an element and its mirror image in the tile, p a polynomial given by its coefficients.
 #include <stdint.h>
 
-#define TILE 4096
+#define TILE 2048
 #define LANES 64
 
 static void compute(const float* tile, const float* coefficients, int64_t degree, float* out, int64_t length) {

@@ -2,10 +2,10 @@
 // The kernels differ in what a block does while a tile is on its way.
 #include "aiperf/bulk.cuh"
 
-#define TILE 4096
+#define TILE 2048
 #define THREADS 256
 #define EACH (TILE / THREADS)  // elements a thread
-#define RESIDENT 4             // blocks a multiprocessor, for which 64 registers a thread are left
+#define RESIDENT 4             // blocks that fit on an SM
 
 extern __shared__ __align__(128) float4 stages[];  // tiles, and behind them the coefficients
 
@@ -16,23 +16,26 @@ __device__ __forceinline__ const float* keep(const float* __restrict__ coefficie
   return kept;
 }
 
-// Sixteen polynomials a thread by Horner's rule: sixteen independent chains of multiply-adds, and a load of four
-// coefficients serves 64 of them.
-__device__ __forceinline__ void compute(const float4* tile, const float* coefficients, int degree, float* out,
-                                        int length) {
+// Eight polynomials a thread by Horner's rule: eight independent chains of multiply-adds, and a load of four
+// coefficients serves 32 of them. A tile that is WHOLE is read and written 16 bytes at a time.
+template <bool WHOLE>
+__device__ __forceinline__ void polynomials(const float4* tile, const float* coefficients, int degree, float* out,
+                                            int length) {
   float t[EACH], y[EACH];
-  const bool whole = length == TILE;
   const float* elements = reinterpret_cast<const float*>(tile);
 #pragma unroll
   for (int k = 0; k < EACH; k += 4) {
     const int q = threadIdx.x + k / 4 * THREADS;
-    if (whole) {
+    if (WHOLE) {
       const float4 here = tile[q], mirrored = tile[TILE / 4 - 1 - q];
       t[k] = 0.5f * (here.x + mirrored.w), t[k + 1] = 0.5f * (here.y + mirrored.z);
       t[k + 2] = 0.5f * (here.z + mirrored.y), t[k + 3] = 0.5f * (here.w + mirrored.x);
     } else {
-      for (int j = 0; j < 4; ++j)
-        t[k + j] = 4 * q + j < length ? 0.5f * (elements[4 * q + j] + elements[length - 1 - 4 * q - j]) : 0.0f;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int i = min(4 * q + j, length - 1);
+        t[k + j] = 0.5f * (elements[i] + elements[length - 1 - i]);
+      }
     }
   }
 #pragma unroll
@@ -42,7 +45,7 @@ __device__ __forceinline__ void compute(const float4* tile, const float* coeffic
     for (int k = 0; k < EACH; ++k) y[k] = fmaf(y[k], t[k], coefficient);
   };
   for (int power = degree - 1; power >= degree / 4 * 4; --power) step(coefficients[power]);
-#pragma unroll 2
+#pragma unroll 4
   for (int group = degree / 4 - 1; group >= 0; --group) {
     const float4 four = reinterpret_cast<const float4*>(coefficients)[group];
     step(four.w), step(four.z), step(four.y), step(four.x);
@@ -50,12 +53,19 @@ __device__ __forceinline__ void compute(const float4* tile, const float* coeffic
 #pragma unroll
   for (int k = 0; k < EACH; k += 4) {
     const int q = threadIdx.x + k / 4 * THREADS;
-    if (whole)
+    if (WHOLE)
       __stcs(reinterpret_cast<float4*>(out) + q, make_float4(y[k], y[k + 1], y[k + 2], y[k + 3]));
     else
       for (int j = 0; j < 4; ++j)
         if (4 * q + j < length) out[4 * q + j] = y[k + j];
   }
+}
+__device__ __forceinline__ void compute(const float4* tile, const float* coefficients, int degree, float* out,
+                                        int length) {
+  if (length == TILE)
+    polynomials<true>(tile, coefficients, degree, out, length);
+  else
+    polynomials<false>(tile, coefficients, degree, out, length);
 }
 
 __device__ __forceinline__ int length_of(long long tile, long long n) {
@@ -72,45 +82,43 @@ __device__ __forceinline__ float4 four_of(const float* from, int q, int length) 
   return v;
 }
 
-// Load, barrier, compute, barrier: a block that waits for its tile computes nothing. Only the other blocks of the
-// multiprocessor fill the gaps.
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
-    load_then_compute(const float* __restrict__ a, const float* __restrict__ coefficients, float* __restrict__ out,
-                      long long n, int degree) {
+// Through registers: load a tile, store it to shared memory, barrier, compute, barrier. AHEAD: the next tile is loaded
+// before this one is computed, and waits in registers. Otherwise a block that waits for its tile computes nothing.
+template <bool AHEAD>
+__device__ void by_registers(const float* __restrict__ a, const float* __restrict__ coefficients,
+                             float* __restrict__ out, long long n, int degree) {
   const float* kept = keep(coefficients, degree, 1);
-  for (long long tile = blockIdx.x; tile * TILE < n; tile += gridDim.x) {
+  float4 part[EACH / 4];
+  auto load = [&](long long tile) {
+    if (tile * TILE >= n) return;
     const int length = length_of(tile, n);
+    const float* from = a + tile * TILE;
 #pragma unroll
     for (int k = 0; k < EACH / 4; ++k) {
       const int q = threadIdx.x + k * THREADS;
-      stages[q] = four_of(a + tile * TILE, q, length);
+      part[k] = length == TILE ? reinterpret_cast<const float4*>(from)[q] : four_of(from, q, length);
     }
-    __syncthreads();
-    compute(stages, kept, degree, out + tile * TILE, length);
-    __syncthreads();
-  }
-}
-
-// The next tile is loaded into registers before this one is computed, and moved to shared memory afterwards.
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
-    register_prefetch(const float* __restrict__ a, const float* __restrict__ coefficients, float* __restrict__ out,
-                      long long n, int degree) {
-  const float* kept = keep(coefficients, degree, 1);
-  float4 next[EACH / 4];
-  auto load = [&](long long tile) {
-#pragma unroll
-    for (int k = 0; k < EACH / 4; ++k)
-      if (tile * TILE < n) next[k] = four_of(a + tile * TILE, threadIdx.x + k * THREADS, length_of(tile, n));
   };
-  load(blockIdx.x);
+  if (AHEAD) load(blockIdx.x);
   for (long long tile = blockIdx.x; tile * TILE < n; tile += gridDim.x) {
+    if (!AHEAD) load(tile);
 #pragma unroll
-    for (int k = 0; k < EACH / 4; ++k) stages[threadIdx.x + k * THREADS] = next[k];
+    for (int k = 0; k < EACH / 4; ++k) stages[threadIdx.x + k * THREADS] = part[k];
     __syncthreads();
-    load(tile + gridDim.x);
+    if (AHEAD) load(tile + gridDim.x);
     compute(stages, kept, degree, out + tile * TILE, length_of(tile, n));
     __syncthreads();
   }
+}
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+    load_then_compute(const float* __restrict__ a, const float* __restrict__ coefficients, float* __restrict__ out,
+                      long long n, int degree) {
+  by_registers<false>(a, coefficients, out, n, degree);
+}
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
+    register_prefetch(const float* __restrict__ a, const float* __restrict__ coefficients, float* __restrict__ out,
+                      long long n, int degree) {
+  by_registers<true>(a, coefficients, out, n, degree);
 }
 
 // cp.async writes tiles to shared memory without registers; STAGES - 1 of them are on their way.
@@ -151,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
 }
 
 #if __CUDA_ARCH__ >= 900
-// One thread asks the copy engine for a whole tile, and a barrier in shared memory counts the bytes that arrive.
+// One thread asks TMA for a whole tile, and a barrier in shared memory counts the bytes that arrive.
 #define STAGES 3
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)

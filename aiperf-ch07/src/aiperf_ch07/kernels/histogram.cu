@@ -1,7 +1,6 @@
 // out[key] += 1 over n keys of one byte, or of two; what differs is how many threads meet at a counter. `out` is
 // zero when a kernel starts.
 
-#define WARP 32
 #define THREADS 1024
 // Two blocks a multiprocessor.
 #define FILLING __launch_bounds__(THREADS, 2)
@@ -13,16 +12,8 @@ __global__ void FILLING shared_by_all(const Key* __restrict__ keys, int* out, lo
   for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += step) atomicAdd(out + keys[i], 1);
 }
 
-extern __shared__ __align__(16) int own[];  // `copies` sets of counters
-
-// Sets one after the other, of which neighbouring warps take different ones; or the copies of a counter side by
-// side, of which neighbouring lanes take different ones: with 32 of them, those of a lane are all in its own bank.
-enum Copies { OF_WARPS, OF_LANES };
-
-template <Copies OF>
-__device__ __forceinline__ int place(int bin, int copy, int bins, int copies) {
-  return OF == OF_LANES ? bin * copies + copy : copy * bins + bin;
-}
+// `copies` counters of each bin, side by side: with 32 of them, those of a lane are all in its own bank.
+extern __shared__ __align__(16) int own[];
 
 __device__ void clear(int bins, int copies) {
   for (int at = threadIdx.x; at < bins * copies; at += blockDim.x) own[at] = 0;
@@ -30,12 +21,11 @@ __device__ void clear(int bins, int copies) {
 }
 // Adds the block's copies to the result: an atomic addition a counter, not one a key. Lanes begin with different
 // copies, which are in different banks. `copies` is a power of two.
-template <Copies OF>
 __device__ void merge(int* out, int bins, int copies) {
   __syncthreads();
   for (int bin = threadIdx.x; bin < bins; bin += blockDim.x) {
     int total = 0;
-    for (int k = 0; k < copies; ++k) total += own[place<OF>(bin, k + bin & copies - 1, bins, copies)];
+    for (int k = 0; k < copies; ++k) total += own[bin * copies + (k + bin & copies - 1)];
     if (total) atomicAdd(out + bin, total);
   }
 }
@@ -47,30 +37,11 @@ __global__ void FILLING by_block(const Key* __restrict__ keys, int* out, long lo
   const long long step = gridDim.x * (long long)blockDim.x;
 #pragma unroll 4
   for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += step) atomicAdd(own + keys[i], 1);
-  merge<OF_WARPS>(out, bins, 1);
-}
-
-// Lanes with the same key find each other (match.any), and the first of them adds for all. It costs a few
-// instructions a key, and saves waiting where many are equal.
-template <typename Key>
-__global__ void FILLING by_matches(const Key* __restrict__ keys, int* out, long long n, int bins) {
-  clear(bins, 1);
-  const int lane = threadIdx.x % WARP;
-  const long long step = gridDim.x * (long long)blockDim.x, i0 = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-#pragma unroll 4
-  for (long long i = i0; i - lane < n; i += step) {  // the whole warp goes on while one lane has a key
-    const unsigned int here = __ballot_sync(~0u, i < n);
-    if (i < n) {
-      const int key = keys[i];
-      const unsigned int equal = __match_any_sync(here, key);
-      if (lane == __ffs(equal) - 1) atomicAdd(own + key, __popc(equal));
-    }
-  }
-  merge<OF_WARPS>(out, bins, 1);
+  merge(out, bins, 1);
 }
 
 // 16 bytes of keys in one load. RUNS: a thread adds up equal keys in a register for as long as they follow each other.
-template <typename Key, Copies OF, bool RUNS>
+template <typename Key, bool RUNS>
 __global__ void FILLING by_pieces(const Key* keys, int* out, long long n, int bins, int copies) {
   constexpr int V = 16 / sizeof(Key);
   union Piece {
@@ -78,9 +49,7 @@ __global__ void FILLING by_pieces(const Key* keys, int* out, long long n, int bi
     Key keys[V];
   };
   clear(bins, copies);
-  const int copy = (OF == OF_LANES ? threadIdx.x : threadIdx.x / WARP) & copies - 1;
-  const int stride = OF == OF_LANES ? copies : 1;
-  int* mine = own + place<OF>(0, copy, bins, copies);
+  int* mine = own + (threadIdx.x & copies - 1);
   const long long step = gridDim.x * (long long)blockDim.x, i0 = blockIdx.x * (long long)blockDim.x + threadIdx.x;
   int held = 0, times = 0;
 #pragma unroll 2
@@ -90,18 +59,18 @@ __global__ void FILLING by_pieces(const Key* keys, int* out, long long n, int bi
 #pragma unroll
     for (int k = 0; k < V; ++k) {
       if (!RUNS) {
-        atomicAdd(mine + piece.keys[k] * stride, 1);
+        atomicAdd(mine + piece.keys[k] * copies, 1);
       } else if (piece.keys[k] == held) {
         ++times;
       } else {
-        atomicAdd(mine + held * stride, times);
+        atomicAdd(mine + held * copies, times);
         held = piece.keys[k], times = 1;
       }
     }
   }
-  if (times) atomicAdd(mine + held * stride, times);
-  for (long long i = n / V * V + i0; i < n; i += step) atomicAdd(mine + keys[i] * stride, 1);
-  merge<OF>(out, bins, copies);
+  if (times) atomicAdd(mine + held * copies, times);
+  for (long long i = n / V * V + i0; i < n; i += step) atomicAdd(mine + keys[i] * copies, 1);
+  merge(out, bins, copies);
 }
 
 // Each thread counts in 256 bytes of its own, without atomics. A word has counters of four bins; the words of thread

@@ -85,7 +85,7 @@ extern "C" __global__ void marching(const float* __restrict__ u, float* __restri
 }
 
 #if __CUDA_ARCH__ >= 900
-// The copy engine brings planes with their rims to a ring in shared memory; outside of the box it writes zeros. A
+// TMA brings planes with their rims to a ring in shared memory; outside of the box it writes zeros. A
 // thread makes four points of a tile of 64 x 16. The box of a plane begins four floats before the tile, so that the
 // pieces of threads stay aligned; it needs rows of a multiple of 16 bytes.
 #define TX 64

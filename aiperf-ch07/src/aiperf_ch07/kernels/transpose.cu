@@ -40,24 +40,44 @@ __device__ __forceinline__ int place(int r, int c) {
   return r * TILE + c;
 }
 
-// Both sides coalesced: a tile is read by rows and written by columns.
+// A tile that overhangs the matrix, or whose rows are not aligned for a form: word by word.
+template <typename T, int (*PLACE)(int, int)>
+__device__ void by_words(const T* in, T* out, T* tile, int rows, int columns, int r0, int c0) {
+  for (int at = threadIdx.x; at < TILE * TILE; at += THREADS) {
+    const int r = at / TILE, c = at % TILE;
+    if (r0 + r < rows && c0 + c < columns) tile[PLACE(r, c)] = in[(long long)(r0 + r) * columns + c0 + c];
+  }
+  __syncthreads();
+  for (int at = threadIdx.x; at < TILE * TILE; at += THREADS) {
+    const int c = at / TILE, r = at % TILE;
+    if (r0 + r < rows && c0 + c < columns) out[(long long)(c0 + c) * rows + r0 + r] = tile[PLACE(r, c)];
+  }
+}
+
+// Both sides coalesced: a tile is read by rows and written by columns. All loads of a thread are under way before the
+// first word is stored, whatever the layout: otherwise layouts would differ in bytes in flight.
 template <typename T, Layout LAYOUT>
 __device__ void tiled(const void* a, void* to, int rows, int columns) {
   const T* in = static_cast<const T*>(a);
   T* out = static_cast<T*>(to);
   __shared__ T tile[TILE * (TILE + 4 / sizeof(T))];
   const int r0 = blockIdx.y * TILE, c0 = blockIdx.x * TILE;
-#pragma unroll
-  for (int k = 0; k < TILE * TILE / THREADS; ++k) {
-    const int at = threadIdx.x + k * THREADS, r = at / TILE, c = at % TILE;
-    if (r0 + r < rows && c0 + c < columns) tile[place<T, LAYOUT>(r, c)] = in[(long long)(r0 + r) * columns + c0 + c];
+  if (r0 + TILE > rows || c0 + TILE > columns) {
+    by_words<T, place<T, LAYOUT>>(in, out, tile, rows, columns, r0, c0);
+    return;
   }
+  constexpr int EACH = TILE * TILE / THREADS, STEP = THREADS / TILE;
+  const int row = threadIdx.x / TILE, column = threadIdx.x % TILE;
+  T part[EACH];
+  in += (long long)(r0 + row) * columns + c0 + column;
+#pragma unroll
+  for (int k = 0; k < EACH; ++k) part[k] = in[(long long)k * STEP * columns];
+#pragma unroll
+  for (int k = 0; k < EACH; ++k) tile[place<T, LAYOUT>(row + k * STEP, column)] = part[k];
   __syncthreads();
+  out += (long long)(c0 + row) * rows + r0 + column;
 #pragma unroll
-  for (int k = 0; k < TILE * TILE / THREADS; ++k) {
-    const int at = threadIdx.x + k * THREADS, c = at / TILE, r = at % TILE;
-    if (r0 + r < rows && c0 + c < columns) out[(long long)(c0 + c) * rows + r0 + r] = tile[place<T, LAYOUT>(r, c)];
-  }
+  for (int k = 0; k < EACH; ++k) out[(long long)k * STEP * rows] = tile[place<T, LAYOUT>(column, row + k * STEP)];
 }
 extern "C" {
 __global__ void tiled4(const void* a, void* out, int rows, int columns) { tiled<Word, PLAIN>(a, out, rows, columns); }
@@ -90,15 +110,7 @@ __device__ void wide(const void* a, void* to, int rows, int columns) {
   const int r0 = blockIdx.y * TILE, c0 = blockIdx.x * TILE;
   // Rows must start at multiples of 16 bytes, on either side.
   if (rows % V || columns % V || r0 + TILE > rows || c0 + TILE > columns) {
-    for (int at = threadIdx.x; at < TILE * TILE; at += THREADS) {
-      int r = at / TILE, c = at % TILE;
-      if (r0 + r < rows && c0 + c < columns) tile[piece_place<T>(r, c)] = in[(long long)(r0 + r) * columns + c0 + c];
-    }
-    __syncthreads();
-    for (int at = threadIdx.x; at < TILE * TILE; at += THREADS) {
-      int c = at / TILE, r = at % TILE;
-      if (r0 + r < rows && c0 + c < columns) out[(long long)(c0 + c) * rows + r0 + r] = tile[piece_place<T>(r, c)];
-    }
+    by_words<T, piece_place<T>>(in, out, tile, rows, columns, r0, c0);
     return;
   }
   union Piece {
@@ -146,7 +158,7 @@ __global__ void __launch_bounds__(THREADS) streaming2(const void* a, void* out, 
 }
 
 #if __CUDA_ARCH__ >= 900
-// The copy engine moves a tile in boxes of 64 rows of 128 bytes: two of 4-byte words, one of 2-byte words. It
+// TMA moves a tile in boxes of 64 rows of 128 bytes: two of 4-byte words, one of 2-byte words. It
 // exchanges the 16-byte pieces of row r by r % 8 (the 128-byte swizzle), on the way in and on the way out.
 template <typename T>
 __device__ __forceinline__ int box_place(int r, int c) {

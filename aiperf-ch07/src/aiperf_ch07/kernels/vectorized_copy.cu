@@ -24,47 +24,25 @@ extern "C" __global__ void wide(const void* a_ptr, void* out_ptr, long long n) {
 }
 
 // Four such accesses a thread, a block's width apart so that those of a warp stay neighbours. All loads stand before
-// the first store: 64 bytes in flight a thread. STREAMING: with hints that a line is used once.
-template <bool STREAMING = false>
-__device__ __forceinline__ void copy_four(const uint4* a, uint4* b, long long quads, long long first) {
-  const long long step = blockDim.x;
+// the first store: 64 bytes in flight a thread.
+extern "C" __global__ void unrolled(const void* a_ptr, void* out_ptr, long long n) {
+  const uint4* a = static_cast<const uint4*>(a_ptr);
+  uint4* b = static_cast<uint4*>(out_ptr);
+  const long long quads = n / 4, step = blockDim.x, first = 4 * (blockIdx.x * step) + threadIdx.x;
   if (first + 3 * step < quads) {
     uint4 part[4];
 #pragma unroll
-    for (int k = 0; k < 4; ++k) part[k] = STREAMING ? __ldcs(a + first + k * step) : a[first + k * step];
+    for (int k = 0; k < 4; ++k) part[k] = a[first + k * step];
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      if (STREAMING) __stcs(b + first + k * step, part[k]);
-      else b[first + k * step] = part[k];
-    }
+    for (int k = 0; k < 4; ++k) b[first + k * step] = part[k];
   } else {
     for (long long i = first; i < quads; i += step) b[i] = a[i];
   }
-}
-
-template <bool STREAMING>
-__device__ __forceinline__ void four_a_thread(const void* a_ptr, void* out_ptr, long long n) {
-  long long first = 4 * (blockIdx.x * (long long)blockDim.x) + threadIdx.x;
-  copy_four<STREAMING>(static_cast<const uint4*>(a_ptr), static_cast<uint4*>(out_ptr), n / 4, first);
-  copy_tail(a_ptr, out_ptr, n);
-}
-extern "C" __global__ void unrolled(const void* a_ptr, void* out_ptr, long long n) {
-  four_a_thread<false>(a_ptr, out_ptr, n);
-}
-extern "C" __global__ void streaming(const void* a_ptr, void* out_ptr, long long n) {
-  four_a_thread<true>(a_ptr, out_ptr, n);
-}
-
-// `unrolled` in a grid that just fills the chip: no block starts or ends while there is work left.
-extern "C" __global__ void persistent(const void* a_ptr, void* out_ptr, long long n) {
-  const long long tile = 4LL * blockDim.x, quads = n / 4, last = (quads + tile - 1) / tile * tile;
-  for (long long at = blockIdx.x * tile; at < last; at += gridDim.x * tile)
-    copy_four(static_cast<const uint4*>(a_ptr), static_cast<uint4*>(out_ptr), quads, at + threadIdx.x);
   copy_tail(a_ptr, out_ptr, n);
 }
 
 #if __CUDA_ARCH__ >= 900
-// No thread touches the data: one of them tells the copy engine to bring pieces into a ring in shared memory and to
+// No thread touches the data: one of them tells TMA to bring pieces into a ring in shared memory and to
 // carry them out again. STAGES pieces of PIECE bytes are in flight in each block.
 #define STAGES 4
 #define PIECE 8192

@@ -61,30 +61,28 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   block_sum(own_sum(a + blockIdx.x * (long long)columns, columns, threadIdx.x, THREADS), out + blockIdx.x);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    shuffle_wide(const float* __restrict__ a, float* __restrict__ out, int columns) {
-  // 32 bytes a thread under way, as above.
-  block_sum(own_sum_wide<2>(a + blockIdx.x * (long long)columns, columns, threadIdx.x, THREADS), out + blockIdx.x);
+// LANES lanes have a row to themselves, and the block never meets. WIDE: loads of 16 bytes.
+template <int LANES, bool WIDE>
+__device__ __forceinline__ void lanes_sum(const float* a, float* out, long long rows, int columns) {
+  const long long row = (blockIdx.x * (long long)THREADS + threadIdx.x) / LANES;
+  const int lane = threadIdx.x % LANES;
+  const float* from = a + min(row, rows - 1) * columns;
+  float total = WIDE ? own_sum_wide<4>(from, columns, lane, LANES) : own_sum(from, columns, lane, LANES);
+#pragma unroll
+  for (int offset = LANES / 2; offset > 0; offset /= 2) total += __shfl_down_sync(~0u, total, offset, LANES);
+  if (lane == 0 && row < rows) out[row] = total;
 }
 
-// A warp has a row to itself, and the block never meets. A block of eight warps takes eight rows. The launch bounds
-// keep as many warps on a multiprocessor as the kernels above have.
+// The launch bounds keep as many warps on an SM as the kernels above have.
 extern "C" __global__ void __launch_bounds__(THREADS, 8)
     warp_per_row(const float* __restrict__ a, float* __restrict__ out, long long rows, int columns) {
-  const long long row = (blockIdx.x * (long long)THREADS + threadIdx.x) / WARP;
-  if (row >= rows) return;
-  const float total = warp_sum(own_sum_wide<4>(a + row * columns, columns, threadIdx.x % WARP, WARP));
-  if (threadIdx.x % WARP == 0) out[row] = total;
+  lanes_sum<WARP, false>(a, out, rows, columns);
 }
-
-// One redux.sync in place of five shuffles; it adds integers only. Elements lie between -1 and 1, so that a lane's sum
-// is at most the number of its elements: the factor keeps the sum of 32 lanes below 2^30.
 extern "C" __global__ void __launch_bounds__(THREADS, 8)
-    fixed_point(const float* __restrict__ a, float* __restrict__ out, long long rows, int columns) {
-  const long long row = (blockIdx.x * (long long)THREADS + threadIdx.x) / WARP;
-  if (row >= rows) return;
-  const float factor = (float)(1 << 30) / (WARP * (columns / WARP + 5));
-  const float lane_sum = own_sum_wide<4>(a + row * columns, columns, threadIdx.x % WARP, WARP);
-  const int total = __reduce_add_sync(~0u, __float2int_rn(factor * lane_sum));
-  if (threadIdx.x % WARP == 0) out[row] = total / factor;
+    wide(const float* __restrict__ a, float* __restrict__ out, long long rows, int columns) {
+  lanes_sum<WARP, true>(a, out, rows, columns);
+}
+extern "C" __global__ void __launch_bounds__(THREADS, 8)
+    half_warp(const float* __restrict__ a, float* __restrict__ out, long long rows, int columns) {
+  lanes_sum<WARP / 2, true>(a, out, rows, columns);
 }

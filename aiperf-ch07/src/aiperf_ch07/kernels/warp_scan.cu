@@ -2,7 +2,7 @@
 #define WARP 32
 #define THREADS 256
 #define WARPS (THREADS / WARP)
-#define FOURS 4  // of elements a thread, in all kernels: a tile has 4096 elements
+#define FOURS 8  // of elements a thread, in all kernels: a tile has 8192 elements
 
 // Elements 4 q to 4 q + 3, zeros from n on.
 __device__ __forceinline__ int4 load_four(const int* a, long long q, long long n) {
@@ -79,18 +79,26 @@ __device__ __forceinline__ int scan_warp(int v) {
   return v;
 }
 
-// The first four elements of this thread in a tile. A warp has 512 elements in a row, in four pieces of 128, so that a
+// The first four elements of this thread in a tile. A warp has 1024 elements in a row, in eight pieces of 128, so that a
 // lane loads beside what its neighbours load.
 __device__ __forceinline__ long long first_of(long long tile) {
   return (tile * WARPS + threadIdx.x / WARP) * (FOURS * WARP) + threadIdx.x % WARP;
 }
+// All loads are under way before the first is used; only the last tile has to ask for each.
+__device__ __forceinline__ void load_tile(const int* a, long long first, long long n, int4 (&v)[FOURS]) {
+  if (4 * (first + (FOURS - 1) * WARP) + 3 < n) {
+#pragma unroll
+    for (int k = 0; k < FOURS; ++k) v[k] = __ldcs(reinterpret_cast<const int4*>(a) + first + k * WARP);
+  } else {
+#pragma unroll
+    for (int k = 0; k < FOURS; ++k) v[k] = load_four(a, first + k * WARP, n);
+  }
+}
 // Scans each warp's elements by shuffles. Returns the sum of the warps before this one, and that of the tile: one
 // barrier.
-__device__ __forceinline__ int scan_tile(const int* a, long long first, long long n, int4 (&v)[FOURS], int& all) {
+__device__ __forceinline__ int scan_tile(int4 (&v)[FOURS], int& all) {
   __shared__ int warp_sums[WARPS];
   const int warp = threadIdx.x / WARP;
-#pragma unroll
-  for (int k = 0; k < FOURS; ++k) v[k] = load_four(a, first + k * WARP, n);
   int sum = 0;  // of the warp's pieces up to here
 #pragma unroll
   for (int k = 0; k < FOURS; ++k) {
@@ -119,23 +127,27 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     tiles_by_shuffles(const int* __restrict__ a, int* __restrict__ out, int* __restrict__ tile_sums, long long n) {
   int4 v[FOURS];
   int all;
-  const int before = scan_tile(a, first_of(blockIdx.x), n, v, all);
+  load_tile(a, first_of(blockIdx.x), n, v);
+  const int before = scan_tile(v, all);
   store_tile(out, first_of(blockIdx.x), n, v, before);
   if (threadIdx.x == 0) tile_sums[blockIdx.x] = all;
 }
 
 // One pass. A block publishes the sum of its tile, and then looks back over the tiles before it: sums are added up
-// until a tile is found of which the whole prefix is known. Tiles are numbered in the order in which blocks begin, so
-// that the tiles before have begun. states[0] counts tiles; states[1 + tile] is a word of 64 bits, written and read at
-// once: what is known of the tile, and the number.
+// until a tile is found of which the whole prefix is known. states[tile] is a word of 64 bits, written and read at once:
+// what is known of the tile, and the number.
 #define TILE_SUM (1ull << 32)
 #define PREFIX (2ull << 32)
+// How long a block sleeps before it asks, and before it asks again.
+#define FIRST_NS 3500
+#define PAUSE_NS 500
 
-__device__ __forceinline__ unsigned long long ask(volatile unsigned long long* known, int tile) {
+template <bool DELAYED>
+__device__ __forceinline__ unsigned long long ask(volatile unsigned long long* states, int tile) {
   unsigned long long word = PREFIX;  // before the first tile there is nothing
   if (tile >= 0)
-    while ((word = known[tile]) < TILE_SUM) {
-    }
+    while ((word = states[tile]) < TILE_SUM)
+      if (DELAYED) __nanosleep(PAUSE_NS);
   return word;
 }
 // The sum of what the lanes know, up to the nearest whole prefix; of all lanes, where there is none.
@@ -145,57 +157,41 @@ __device__ __forceinline__ unsigned long long window(unsigned long long word) {
   const unsigned int sum = __reduce_add_sync(~0u, counts ? (unsigned int)word : 0u);
   return (whole ? PREFIX : TILE_SUM) | sum;
 }
-
-// By one warp, 32 tiles at a time, while seven warps wait.
-__device__ __forceinline__ int before_by_warp(volatile unsigned long long* known, int tile) {
-  __shared__ int before_tile;
+// The sum of all tiles before this one, in every thread. One warp looks back, 32 tiles at a time, while the others wait.
+template <bool DELAYED>
+__device__ __forceinline__ int before_tile(volatile unsigned long long* states, int tile, int all) {
+  __shared__ int found_before;
   if (threadIdx.x < WARP) {
+    if (threadIdx.x == 0) states[tile] = (tile == 0 ? PREFIX : TILE_SUM) | (unsigned int)all;
+    if (DELAYED) __nanosleep(FIRST_NS);
     int prefix = 0;
     for (int nearest = tile - 1;; nearest -= WARP) {
-      const unsigned long long found = window(ask(known, nearest - (int)threadIdx.x));
+      const unsigned long long found = window(ask<DELAYED>(states, nearest - (int)threadIdx.x));
       prefix += (int)(unsigned int)found;
       if (found >= PREFIX) break;
     }
-    if (threadIdx.x == 0) before_tile = prefix;
-  }
-  __syncthreads();
-  return before_tile;
-}
-// By all warps, 256 tiles at a time: what one warp would find in eight steps, each of which waits for L2.
-__device__ __forceinline__ int before_by_block(volatile unsigned long long* known, int tile) {
-  __shared__ unsigned long long windows[2][WARPS];  // turns, so that one barrier a step is enough
-  int prefix = 0;
-  for (int nearest = tile - 1, turn = 0;; nearest -= THREADS, turn ^= 1) {
-    const unsigned long long mine = window(ask(known, nearest - (int)threadIdx.x));
-    if (threadIdx.x % WARP == 0) windows[turn][threadIdx.x / WARP] = mine;
-    __syncthreads();
-    for (int w = 0; w < WARPS; ++w) {
-      prefix += (int)(unsigned int)windows[turn][w];
-      if (windows[turn][w] >= PREFIX) return prefix;
+    if (threadIdx.x == 0) {
+      if (tile > 0) states[tile] = PREFIX | (unsigned int)(prefix + all);
+      found_before = prefix;
     }
   }
+  __syncthreads();
+  return found_before;
 }
 
-template <bool BY_BLOCK>
-__device__ __forceinline__ void single_pass(const int* a, int* out, unsigned long long* states, long long n) {
+// A block a tile. A counter behind the states numbers tiles in the order in which blocks begin, so that the tiles before
+// have begun.
+template <bool DELAYED>
+__global__ void __launch_bounds__(THREADS)
+    single_pass(const int* __restrict__ a, int* __restrict__ out, unsigned long long* states, long long n) {
   __shared__ int tile_number;
-  if (threadIdx.x == 0) tile_number = (int)atomicAdd(states, 1ull);
+  if (threadIdx.x == 0) tile_number = (int)atomicAdd(states + gridDim.x, 1ull);
   __syncthreads();
   const int tile = tile_number;
-  volatile unsigned long long* known = states + 1;
+  const long long first = first_of(tile);
   int4 v[FOURS];
   int all;
-  const int before_warp = scan_tile(a, first_of(tile), n, v, all);
-  if (threadIdx.x == 0) known[tile] = (tile == 0 ? PREFIX : TILE_SUM) | (unsigned int)all;
-  const int before = BY_BLOCK ? before_by_block(known, tile) : before_by_warp(known, tile);
-  if (threadIdx.x == 0 && tile > 0) known[tile] = PREFIX | (unsigned int)(before + all);
-  store_tile(out, first_of(tile), n, v, before + before_warp);
-}
-extern "C" __global__ void __launch_bounds__(THREADS)
-    look_back(const int* __restrict__ a, int* __restrict__ out, unsigned long long* states, long long n) {
-  single_pass<false>(a, out, states, n);
-}
-extern "C" __global__ void __launch_bounds__(THREADS)
-    wide_look_back(const int* __restrict__ a, int* __restrict__ out, unsigned long long* states, long long n) {
-  single_pass<true>(a, out, states, n);
+  load_tile(a, first, n, v);
+  const int before_warp = scan_tile(v, all);
+  store_tile(out, first, n, v, before_tile<DELAYED>(states, tile, all) + before_warp);
 }

@@ -1,5 +1,6 @@
 // y = tanh(A x), A of float (4) or of bfloat16 (2, of which the bits are widened). Kernels differ in which elements the
-// lanes of a warp read together. Every load of A has the same hint: it is read once.
+// lanes of a warp read together. Loads of A have the same hint, that it is read once, in all kernels but the baseline's:
+// a thread that has a row comes back to its line.
 #define WARP 32
 #define THREADS 256
 #define WARPS (THREADS / WARP)
@@ -31,7 +32,7 @@ __device__ __forceinline__ void own_sums(float (&totals)[R], const T* from, long
 #pragma unroll 8
   for (int j = first; j < columns; j += threads) {
 #pragma unroll
-    for (int r = 0; r < R; ++r) totals[r] = fmaf(widen(from[r * stride + j]), x[j], totals[r]);
+    for (int r = 0; r < R; ++r) totals[r] = fmaf(widen(__ldcs(from + r * stride + j)), x[j], totals[r]);
   }
 }
 

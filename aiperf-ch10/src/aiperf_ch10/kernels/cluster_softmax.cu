@@ -1,5 +1,5 @@
-// The softmax of long rows of bfloat16. A row is cut into gridDim.x slices, one a block; what differs is how the
-// slices' maxima and sums meet, and whether a slice is read again from memory after that.
+// The softmax of long rows of bfloat16. A row is cut into gridDim.x slices, one a block; the kernels differ in how the
+// slices' maxima and sums meet, and in whether a slice is read again from memory after that.
 #include "instructions.cuh"
 
 #define WARP 32
@@ -7,6 +7,7 @@
 #define WARPS (THREADS / WARP)
 #define MOST_BLOCKS 16  // of a cluster
 #define MINUS_INFINITY __uint_as_float(0xff800000)
+#define LOG2E 1.44269504f
 
 typedef unsigned short Half;  // the bits of a bfloat16
 
@@ -14,22 +15,28 @@ typedef unsigned short Half;  // the bits of a bfloat16
 struct Part {
   float largest, sum;
 };
-__device__ __forceinline__ Part merged(Part a, Part b) {
-  const float largest = max(a.largest, b.largest);
-  if (largest == MINUS_INFINITY) return {MINUS_INFINITY, 0};
-  return {largest, a.sum * __expf(a.largest - largest) + b.sum * __expf(b.largest - largest)};
+// What exponents are lowered by, so that the largest element has the power 1. Finite, also without elements.
+__device__ __forceinline__ float shift_of(float largest) { return largest == MINUS_INFINITY ? 0 : -LOG2E * largest; }
+// exp(x + shift / LOG2E).
+__device__ __forceinline__ float power(float x, float shift) { return power_of_2(fmaf(x, LOG2E, shift)); }
+// Of all lanes, in each of them: one exponential a lane.
+__device__ __forceinline__ Part of_warp(Part part) {
+  float largest = part.largest;
+#pragma unroll
+  for (int offset = WARP / 2; offset > 0; offset /= 2) largest = max(largest, __shfl_xor_sync(~0u, largest, offset));
+  float sum = part.sum * power(part.largest, shift_of(largest));
+#pragma unroll
+  for (int offset = WARP / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(~0u, sum, offset);
+  return {largest, sum};
 }
 // Of the block, in all threads.
 __device__ __forceinline__ Part of_block(Part part) {
   __shared__ Part parts[WARPS];
-#pragma unroll
-  for (int offset = WARP / 2; offset > 0; offset /= 2)
-    part = merged(part, {__shfl_xor_sync(~0u, part.largest, offset), __shfl_xor_sync(~0u, part.sum, offset)});
-  if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = part;
+  const int lane = threadIdx.x % WARP;
+  part = of_warp(part);
+  if (lane == 0) parts[threadIdx.x / WARP] = part;
   __syncthreads();
-  part = parts[0];
-  for (int w = 1; w < WARPS; ++w) part = merged(part, parts[w]);
-  return part;
+  return of_warp(lane < WARPS ? parts[lane] : Part{MINUS_INFINITY, 0});
 }
 
 // Eight elements, which are 16 bytes.
@@ -37,24 +44,24 @@ struct Eight {
   uint4 all;
   __device__ __forceinline__ float operator[](int i) const {
     const unsigned int word = i < 2 ? all.x : i < 4 ? all.y : i < 6 ? all.z : all.w;
-    return from_bf16((unsigned short)(word >> 16 * (i % 2)));
+    return __uint_as_float(i % 2 ? word & 0xffff0000u : word << 16);
   }
 };
 __device__ __forceinline__ Part of_eight(Part part, Eight v) {
   float largest = part.largest;
 #pragma unroll
   for (int i = 0; i < 8; ++i) largest = max(largest, v[i]);
-  if (largest == MINUS_INFINITY) return part;
-  float sum = part.sum * __expf(part.largest - largest);
+  const float shift = shift_of(largest);
+  float sum = part.sum * power(part.largest, shift);
 #pragma unroll
-  for (int i = 0; i < 8; ++i) sum += __expf(v[i] - largest);
+  for (int i = 0; i < 8; ++i) sum += power(v[i], shift);
   return {largest, sum};
 }
 __device__ __forceinline__ uint4 answer(Eight v, Part whole) {
-  const float factor = 1.0f / whole.sum;
+  const float factor = 1.0f / whole.sum, shift = shift_of(whole.largest);
   float y[8];
 #pragma unroll
-  for (int i = 0; i < 8; ++i) y[i] = __expf(v[i] - whole.largest) * factor;
+  for (int i = 0; i < 8; ++i) y[i] = power(v[i], shift) * factor;
   return make_uint4(pack_bf16(y[0], y[1]), pack_bf16(y[2], y[3]), pack_bf16(y[4], y[5]), pack_bf16(y[6], y[7]));
 }
 
@@ -89,11 +96,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Slice slice(columns);
   const uint4* from = slice.of(x, columns);
   uint4* to = slice.of(out, columns);
-  Part whole{MINUS_INFINITY, 0};
-  for (int i = 0; i < gridDim.x; ++i) {
-    const float2 part = parts[blockIdx.y * gridDim.x + i];
-    whole = merged(whole, {part.x, part.y});
-  }
+  const int lane = threadIdx.x % WARP;
+  const float2 part = lane < gridDim.x ? parts[blockIdx.y * gridDim.x + lane] : make_float2(MINUS_INFINITY, 0);
+  const Part whole = of_warp({part.x, part.y});
 #pragma unroll 4
   for (int i = threadIdx.x; i < slice.count; i += THREADS) to[i] = answer({from[i]}, whole);
 }
@@ -125,8 +130,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
   cluster_arrive();
   cluster_wait();  // all parts are here, and nobody writes to a block that has ended
-  Part whole{largest[0], sums[0]};
-  for (int i = 1; i < gridDim.x; ++i) whole = merged(whole, {largest[i], sums[i]});
+  const int lane = threadIdx.x % WARP;
+  const Part whole = of_warp(lane < gridDim.x ? Part{largest[lane], sums[lane]} : Part{MINUS_INFINITY, 0});
   for (int i = threadIdx.x; i < slice.count; i += THREADS) to[i] = answer({kept[i]}, whole);
 }
 #endif

@@ -11,6 +11,11 @@ __device__ __forceinline__ unsigned int pack_bf16(float low, float high) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
   return both;
 }
+__device__ __forceinline__ float power_of_2(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
 __device__ __forceinline__ unsigned short to_bf16(float v) { return (unsigned short)pack_bf16(v, 0); }
 
 // Four matrices of 8 x 8 bfloat16. Lane 8 i + r gives the address of row r of matrix i, which is 16 bytes; lane l gets

@@ -4,8 +4,9 @@
 
 #define WARP 32
 #define THREADS 256
-#define RESIDENT 4  // blocks a multiprocessor; 64 registers a thread are left for loads under way
+#define RESIDENT 4  // blocks a multiprocessor, which together have 64 KiB under way
 #define CLUSTER 8
+#define AT_ONCE 4  // loads of a thread before the first sum
 
 __device__ __forceinline__ float warp_sum(float total) {
 #pragma unroll
@@ -21,6 +22,9 @@ __device__ __forceinline__ float block_sum(float total) {
   __syncthreads();
   return threadIdx.x < WARP ? warp_sum(threadIdx.x < THREADS / WARP ? totals[threadIdx.x] : 0.0f) : 0.0f;
 }
+__device__ __forceinline__ void add_to(float4& total, float4 v) {
+  total.x += v.x, total.y += v.y, total.z += v.z, total.w += v.w;
+}
 // The sum of this block's share of its row: every gridDim.x-th piece of 4 x 256 floats.
 __device__ __forceinline__ float share(const float* a, long long columns) {
   const float* row = a + blockIdx.y * columns;
@@ -29,11 +33,14 @@ __device__ __forceinline__ float share(const float* a, long long columns) {
   float4 total = make_float4(0, 0, 0, 0);
   if (columns % 4 == 0) {
     const float4* fours = reinterpret_cast<const float4*>(row);
-#pragma unroll 4
-    for (; i < columns / 4; i += stride) {
-      const float4 v = __ldcs(fours + i);
-      total.x += v.x, total.y += v.y, total.z += v.z, total.w += v.w;
+    for (; i + (AT_ONCE - 1) * stride < columns / 4; i += AT_ONCE * stride) {
+      float4 v[AT_ONCE];
+#pragma unroll
+      for (int k = 0; k < AT_ONCE; ++k) v[k] = __ldcs(fours + i + k * stride);
+#pragma unroll
+      for (int k = 0; k < AT_ONCE; ++k) add_to(total, v[k]);
     }
+    for (; i < columns / 4; i += stride) add_to(total, __ldcs(fours + i));
   } else {  // rows do not start at multiples of 16 bytes
 #pragma unroll 4
     for (; i < columns; i += stride) total.x += __ldcs(row + i);
