@@ -2,6 +2,7 @@
 
 import ctypes
 import re
+import struct
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,8 +10,11 @@ import pytest
 import torch
 
 from aiperf_ch12 import cuda_graphs, graph_while
-from aiperf_core import graphs
-from aiperf_core.errors import SkipError
+from aiperf_core import graphs, recorded
+from aiperf_core.errors import KernelError, SkipError
+from aiperf_core.kernels import CudaKernel
+from aiperf_core.kernels.launcher import BoundLaunch, Frame, launch_of
+from aiperf_core.recorded import Recording
 
 driver = pytest.importorskip("cuda.bindings.driver")
 
@@ -45,8 +49,6 @@ class Driver:
             return good, kind(self.nodes)
         answers = {
             "cuDriverGetVersion": self.version,
-            "cuModuleGetFunction": driver.CUfunction(4096),
-            "cuModuleLoadData": driver.CUmodule(1),
             "cuCtxGetCurrent": driver.CUcontext(8192),
             "cuGraphConditionalHandleCreate": driver.CUgraphConditionalHandle(77),
             "cuGraphInstantiate": driver.CUgraphExec(5),
@@ -63,29 +65,27 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Driver:
     found = Driver()
     monkeypatch.setattr(graphs, "cuda_driver", lambda: found)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=21))
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    for source in (cuda_graphs.device_code, graph_while.device_code, graph_while.loop_code):
-        monkeypatch.setattr(source, "cubin_for", lambda device: b"code")
+    monkeypatch.setattr(recorded, "_addresses", lambda: [0] * len(recorded.ENTRY_POINTS))
+    monkeypatch.setattr(CudaKernel, "bound", bound)
     # The body of a loop is the driver's to make.
     monkeypatch.setattr(graphs, "body_of", lambda params: driver.CUgraph(99))
     return found
 
 
-def values_at(call: graphs.Prepared, *kinds: Any) -> list[Any]:
-    return [kind.from_address(call.parameters[place] or 0).value for place, kind in enumerate(kinds)]
-
-
-def test_parameters_lie_where_the_driver_looks(fake: Driver) -> None:
-    x = torch.zeros(3)
-    call = graphs.Kernels(cuda_graphs.device_code).prepare(graphs.Call("push", (x, 0.5, 7), 4, (1 << 40,)))
-    kinds = (ctypes.c_uint64, ctypes.c_float, ctypes.c_int, ctypes.c_uint64)
-    assert values_at(call, *kinds) == [x.data_ptr(), 0.5, 7, 1 << 40]
-    assert call.address == ctypes.addressof(call.parameters)
+def bound(kernel: CudaKernel, args: Any, grid: Any, block: Any, shared_bytes: int = 0) -> BoundLaunch:
+    """A launch of function 4096, whose parameters have eight bytes each; tensors are on the host."""
+    assert len(args) == len(kernel.signature.parameters), kernel
+    frame = Frame(8 * len(args), range(0, 8 * len(args), 8))
+    values = [value.data_ptr() if isinstance(value, torch.Tensor) else value for value in args]
+    struct.pack_into("".join("d" if isinstance(one, float) else "Q" for one in values), frame.parameters, 0, *values)
+    return BoundLaunch(f"kernel '{kernel.signature.name}'", 4096, launch_of(grid, block, shared_bytes, None), frame)
 
 
 def test_a_chain_is_a_node_a_kernel_and_an_edge_between_two(fake: Driver) -> None:
-    variant = cuda_graphs.Graph()
-    variant.prepare(torch.zeros(300), torch.zeros(300), 2)
+    variant = cuda_graphs.LaunchLoop()
+    variant.prepare(torch.zeros(300), torch.zeros(300), 300, 2)
+    graph = graphs.Graph()
+    graph.chain(variant.recording)
     nodes = fake.of("cuGraphAddKernelNode")
     assert len(nodes) == 1 + 6 * 2
     params = nodes[0][3]
@@ -95,16 +95,25 @@ def test_a_chain_is_a_node_a_kernel_and_an_edge_between_two(fake: Driver) -> Non
     assert count == len(before) == len(after) == len(edges) == 12
     assert [int(one) for one in before[1:]] == [int(one) for one in after[:-1]]
     assert {(one.type, one.from_port) for one in edges} == {(0, 0)}
-    variant.run()
-    variant.run()
+    graph.launch()
+    graph.launch()
     assert len(fake.of("cuGraphInstantiate")) == 1
     assert [int(stream) for _, stream in fake.of("cuGraphLaunch")] == [21, 21]
 
 
-def test_programmatic_edges_let_a_kernel_start_early(fake: Driver) -> None:
-    cuda_graphs.ProgrammaticGraph().prepare(torch.zeros(3), torch.zeros(3), 1)
+def test_edges_to_early_launches_let_a_kernel_start_early(fake: Driver) -> None:
+    variant = cuda_graphs.EarlyLoop()
+    variant.prepare(torch.zeros(3), torch.zeros(3), 3, 1)
+    graphs.Graph().chain(variant.recording)
     ((_, _, _, edges, _),) = fake.of("cuGraphAddDependencies")
     assert {(one.type, one.from_port) for one in edges} == {(1, 1)}
+
+
+def test_a_recording_with_more_than_launches_is_no_chain(fake: Driver) -> None:
+    calls = Recording()
+    calls.finish()
+    with pytest.raises(KernelError, match="is more than a chain of launches: there is the wait of the host"):
+        graphs.Graph().chain(calls)
 
 
 def test_a_loop_is_a_conditional_node_behind_the_start(fake: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +129,7 @@ def test_a_loop_is_a_conditional_node_behind_the_start(fake: Driver, monkeypatch
     outside = [one for one in fake.of("cuGraphAddKernelNode") if int(one[0]) == int(graph)]
     assert (len(inside), len(outside)) == (4, 2)
     # The kernel that tells knows the condition, as its last parameter.
-    addresses = (ctypes.c_void_p * 6).from_address(inside[-1][3].kernelParams)
+    addresses = (ctypes.c_void_p * 6).from_address(int(inside[-1][3].kernelParams))
     assert ctypes.c_uint64.from_address(addresses[5] or 0).value == 77
     assert inside[-1][3].gridDimX == 1
 
@@ -147,25 +156,3 @@ def test_the_kernels_compile(arch: str) -> None:
     for source in (cuda_graphs.device_code, graph_while.device_code, graph_while.loop_code):
         assert source.compile(arch)
     assert set(cuda_graphs.STAGES) < set(cuda_graphs.device_code.names())
-
-
-def test_the_row_of_launches_stops_at_the_first_that_fails() -> None:
-    try:
-        launch = graph_while.launching.function("launch_all")
-    except SkipError as error:
-        pytest.skip(str(error))
-    seen: list[tuple[int, ...]] = []
-    number, address = ctypes.c_uint, ctypes.c_void_p
-    kind = ctypes.CFUNCTYPE(ctypes.c_int, address, *[number] * 7, address, address, address)
-
-    def go(function: int, *rest: int) -> int:
-        seen.append((function, rest[0], rest[3], rest[7], rest[8]))
-        return 1 if function == 30 else 0
-
-    pointer = kind(go)
-    rows = torch.tensor([[10, 11, 12], [20, 21, 22], [30, 31, 32], [40, 41, 42]])
-    where = ctypes.cast(pointer, address).value
-    assert launch(where, rows, 2, 256, 9) == 0
-    assert seen == [(10, 12, 256, 9, 11), (20, 22, 256, 9, 21)]
-    assert launch(where, rows, 4, 256, 9) == 1
-    assert len(seen) == 5

@@ -37,18 +37,7 @@ def online() -> None:
     ready("online")
 
 
-def persistent() -> None:
-    for size in SIZES:
-        for programs in (1, 2, 3):
-            implementation, x = triton_softmax.Persistent(), drawn(*size)
-            # What `prepare` asks the GPU for: the number of programs. More of them than rows find nothing to do.
-            implementation.out, implementation.kernel = torch.empty_like(x), triton_softmax.kernels.kernel("persistent")
-            implementation.block, implementation.warps = triton_softmax.block_of(x.shape[1]), 4
-            implementation.programs, implementation.stages = programs, 3
-            is_right(implementation.run(x), x)
-
-
 torch.manual_seed(0)
-for kernel in (one_block, online, persistent):
+for kernel in (one_block, online):
     kernel()
     print(kernel.__name__, "is right")

@@ -19,7 +19,7 @@ SIZES: list[Size] = [
     {"layers": 1, "width": 40, "heads": 4, "kv_heads": 2, "hidden": 31, "vocabulary": 61, "batch": 2, "length": 33},
 ]
 ROWS = {
-    "triton_softmax": {"cpu": "eager few_rows library", "cuda": "eager one_block online persistent library"},
+    "triton_softmax": {"cpu": "eager few_rows library", "cuda": "eager one_block online library"},
     "compile_modes": {
         "cpu": "eager default max_autotune_no_graphs",
         "cuda": "eager default reduce_overhead max_autotune_no_graphs max_autotune",

@@ -1,5 +1,6 @@
 """How many steps the schedulers take, and that each request gets what it asked for, with a model that is not there."""
 
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -7,17 +8,18 @@ import torch
 
 from aiperf_ch15 import continuous_batching
 from aiperf_ch15.continuous_batching import Continuous, LongestFirst, Server, SortedBatches, StaticBatches
+from aiperf_core.benchmark import call_with
 
 TRACE = dict(continuous_batching.bench.task.presets["trace"])
 
 
-def scheduled(kind: type[Server], wanted: list[int], slots: int) -> tuple[list[int], list[int]]:
-    """The number of busy slots of each step, and the requests in the order of their admission."""
-    admitted: list[int] = []
+def scheduled(kind: type[Server], wanted: list[int], slots: int) -> tuple[list[int], list[list[int]]]:
+    """The number of busy slots of each step, and the requests of each admission."""
+    admitted: list[list[int]] = []
 
     class Counting(kind):  # type: ignore[misc, valid-type]
         def admit(self, chosen: dict[int, int], *prompts: Any) -> None:
-            admitted.extend(chosen.values())
+            admitted.append(list(chosen.values()))
 
         def advance(self, span: int) -> None:
             assert span <= self.room
@@ -38,7 +40,7 @@ def test_each_request_is_admitted_once_and_says_what_it_wants(
     kind: type[Server], wanted: list[int], slots: int
 ) -> None:
     busy, admitted = scheduled(kind, wanted, slots)
-    assert sorted(admitted) == list(range(len(wanted)))
+    assert sorted(chain.from_iterable(admitted)) == list(range(len(wanted)))
     # The first token of each comes from its prompt.
     assert sum(busy) == sum(wanted) - len(wanted)
     assert max(busy, default=0) <= slots
@@ -63,14 +65,38 @@ def test_continuous_batches_are_nearly_full_and_meet_their_bound() -> None:
     assert sum(longest_first) / slots / len(longest_first) > 0.9
 
 
-def test_the_work_is_the_same_in_every_draw() -> None:
-    sizes = {**continuous_batching.bench.task.presets["smoke"], "device": "cpu"}
-    names = ("requests", "shortest", "longest", "mean_wanted", "most_wanted", "vocabulary", "device")
-    given = {name: sizes[name] for name in names}
-    first, second = (
-        continuous_batching.inputs(**given, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2)
+def drawn(preset: str, seed: int) -> dict[str, torch.Tensor]:
+    sizes = {**continuous_batching.bench.task.presets[preset], "device": "cpu"}
+    values: dict[str, torch.Tensor] = call_with(
+        continuous_batching.inputs, {**sizes, "generator": torch.Generator().manual_seed(seed)}
     )
+    return values
+
+
+def test_the_work_is_the_same_in_every_draw() -> None:
+    first, second = drawn("smoke", 1), drawn("smoke", 2)
+    assert not torch.equal(first["tokens"], second["tokens"])
+    # The order of answers decides how many steps a batch takes.
     for name in ("length", "wanted"):
-        assert not torch.equal(first[name], second[name])
-        assert torch.equal(first[name].sort().values, second[name].sort().values)
-    assert int(first["wanted"].sum()) == continuous_batching.bench.work(dict(sizes) | {"device": 0}).tokens
+        assert torch.equal(first[name], second[name])
+    sizes = dict(continuous_batching.bench.task.presets["smoke"])
+    assert int(first["wanted"].sum()) == continuous_batching.bench.work(sizes | {"device": 0}).tokens
+
+
+@pytest.mark.parametrize(
+    ("preset", "kind", "steps", "admissions"),
+    [
+        ("cpu", StaticBatches, 147, 6),
+        ("cpu", Continuous, 81, 20),
+        ("cpu", LongestFirst, 73, 18),
+        ("cuda", StaticBatches, 296, 3),
+        ("cuda", Continuous, 156, 29),
+        ("cuda", LongestFirst, 127, 23),
+        ("trace", StaticBatches, 3819, 8),
+        ("trace", Continuous, 1233, 199),
+    ],
+)
+def test_steps_are_as_predicted(preset: str, kind: type[Server], steps: int, admissions: int) -> None:
+    slots = int(continuous_batching.bench.task.presets[preset]["slots"])
+    busy, admitted = scheduled(kind, drawn(preset, 1)["wanted"].tolist(), slots)
+    assert (len(busy), len(admitted)) == (steps, admissions)

@@ -4,8 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 
-from aiperf_ch15.expert_load_balance import InOrder, placement
+from aiperf_ch15.expert_load_balance import InOrder, bench, placement
+from aiperf_core.benchmark import call_with
 
 EXPERTS, RANKS, SPARE, BATCHES, EVERY, TOKENS = 64, 8, 8, 1000, 50, 16384
 
@@ -69,3 +71,28 @@ def test_replicas_balance_a_drifting_trace() -> None:
     assert average["in_order"] > 1.5
     assert average["in_order"] > average["by_load"] > average["replicated"]
     assert average["replicated"] <= 1.08
+
+
+def tokens_by_expert(preset: str, seed: int) -> np.ndarray:
+    sizes = {**bench.task.presets[preset], "width": 1, "dtype": torch.float32, "device": "cpu"}
+    routes = call_with(bench.task.inputs, {**sizes, "generator": torch.Generator().manual_seed(seed)})["routes"]
+    return np.bincount(routes.numpy(), minlength=int(sizes["world_size"] * sizes["experts"]))
+
+
+@pytest.mark.parametrize(
+    ("preset", "in_order", "by_load", "replicated"), [("cpu", 1.77, 1.25, 1.02), ("cuda", 1.94, 1.16, 1.00)]
+)
+def test_loads_are_as_predicted_and_the_same_in_every_draw(
+    preset: str, in_order: float, by_load: float, replicated: float
+) -> None:
+    counts, sizes = tokens_by_expert(preset, 1), bench.task.presets[preset]
+    assert (counts == tokens_by_expert(preset, 2)).all()
+    ranks, experts, spare = (int(sizes[name]) for name in ("world_size", "experts", "spare"))
+
+    def largest(held: list[list[tuple[int, int, int]]]) -> float:
+        return float((shares(held, len(counts)) @ counts).max() / counts.sum() * ranks)
+
+    load = counts.tolist()
+    assert largest(InOrder().placed(load, experts, spare, ranks)) == pytest.approx(in_order, abs=0.01)
+    assert largest(placement(load, ranks, experts)) == pytest.approx(by_load, abs=0.01)
+    assert largest(placement(load, ranks, experts + spare)) == pytest.approx(replicated, abs=0.01)

@@ -62,3 +62,21 @@ def test_the_cost_counts_no_expert_that_is_not_read() -> None:
     active = [len(drawn(**sizes)["routes"].unique())]
     weights = 2 * 3 * SIZES["width"] * SIZES["hidden"]
     assert moe_grouped_gemm.bench.work(sizes).bytes_read / weights < 1.1 * active[0]
+
+
+@pytest.mark.parametrize(
+    ("preset", "mean", "padding", "flops_a_byte"),
+    [("cuda", 384, 2.1, 370), ("decode", 6, 2.5, 6), ("cpu", 32, 1.8, 16)],
+)
+def test_padding_and_operations_a_byte_are_as_predicted(
+    preset: str, mean: int, padding: float, flops_a_byte: float
+) -> None:
+    sizes = {**moe_grouped_gemm.bench.task.presets[preset], "width": 1, "dtype": torch.float32, "device": "cpu"}
+    routes = call_with(moe_grouped_gemm.bench.task.inputs, {**sizes, "generator": torch.Generator().manual_seed(1)})[
+        "routes"
+    ]
+    tokens = torch.bincount(routes.flatten(), minlength=int(sizes["experts"])).double()
+    assert float(tokens.mean()) == mean
+    assert float(tokens.max()) / mean == pytest.approx(padding, rel=0.2)
+    work = moe_grouped_gemm.bench.work(moe_grouped_gemm.bench.task.presets[preset])
+    assert work.flops / (work.bytes_read + work.bytes_written) == pytest.approx(flops_a_byte, rel=0.03)

@@ -94,6 +94,30 @@ def test_buckets_take_like_lengths_and_always_the_oldest() -> None:
     assert chosen(dynamic_batching.Buckets, waiting[1:]) == [1, 3]
 
 
+@pytest.mark.parametrize("preset", ["cpu", "cuda"])
+def test_all_requests_of_a_call_arrive_before_the_first_is_late(preset: str) -> None:
+    # At a lower rate the arrivals bound the time of a call, and all variants that keep up have the same.
+    sizes = BENCH.task.presets[preset]
+    assert sizes["requests"] / sizes["rate_per_s"] < sizes["deadline_s"]
+
+
+def test_passes_and_tokens_are_as_predicted() -> None:
+    sizes = BENCH.task.presets["cpu"]
+    lengths = [int(length) for length in trace(**sizes)["length"]]
+
+    def passes_and_tokens(kind: Any) -> tuple[int, float]:
+        waiting, passes, tokens = [asked(*one) for one in enumerate(lengths)], 0, 0
+        while waiting:
+            batch = chosen(kind, waiting, most=sizes["most_in_batch"])
+            passes, tokens = passes + 1, tokens + len(batch) * max(lengths[one] for one in batch)
+            waiting = [one for one in waiting if one.number not in batch]
+        return passes, round(tokens / sum(lengths), 1)
+
+    assert passes_and_tokens(dynamic_batching.OneByOne) == (200, 1.0)
+    assert passes_and_tokens(dynamic_batching.Waiting) == (13, 2.2)
+    assert passes_and_tokens(dynamic_batching.Buckets) == (14, 1.1)
+
+
 def test_deadlines_bound_a_batch_and_the_late_go_last() -> None:
     facts = {"least_s": 0.01, "token_s": 0.001}
     waiting = [asked(0, 10, due_s=0.045), asked(1, 10, due_s=0.05), asked(2, 10, due_s=0.06), asked(3, 10, due_s=0.07)]

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from aiperf_ch17 import prefill_packing
 from aiperf_core.benchmark import call_with
+from aiperf_core.models import ModelConfig
 
 BENCH = prefill_packing.bench
 SIZES: dict[str, Any] = {**BENCH.task.presets["smoke"], "width": 48, "bits": 16, "prompts": 5}
@@ -69,3 +70,21 @@ def test_every_draw_has_the_tokens_of_the_cost() -> None:
     # Half of the prompts are shorter than the median, and the padding is most of a batch.
     assert int((length < sizes["median"]).sum()) == sizes["prompts"] // 2
     assert float(length.sum() / (length.max() * len(length))) < 0.5
+
+
+@pytest.mark.parametrize(("preset", "padded", "buckets"), [("cpu", 3.9, 1.5), ("cuda", 4.9, 1.8)])
+def test_padding_is_as_predicted(preset: str, padded: float, buckets: float) -> None:
+    sizes = BENCH.task.presets[preset]
+    names = ("layers", "width", "heads", "kv_heads", "hidden", "vocabulary")
+    model = ModelConfig(**{name: int(sizes[name]) for name in names})
+    counts = sorted(prefill_packing.lengths(sizes["prompts"], sizes["median"], sizes["spread"], sizes["longest"]))
+    size = -(-len(counts) // prefill_packing.Buckets.GROUPS)
+
+    def work(groups: list[list[int]]) -> float:
+        """The operations of groups that are padded to their longest, as a multiple of those of the real tokens."""
+        flops = sum(len(one) * model.flops(one[-1], one[-1] * (one[-1] + 1) / 2, 0) for one in groups)
+        return round(flops / BENCH.work(sizes).flops, 1)
+
+    assert work([counts]) == padded
+    assert work([counts[first : first + size] for first in range(0, len(counts), size)]) == buckets
+    assert work([[one] for one in counts]) == 1.0

@@ -4,16 +4,30 @@ import torch
 
 from aiperf_ch19 import dynamic_precision_decode as decode
 from aiperf_ch19 import kernel_autotune_dispatch as dispatch
+from aiperf_core.models import ModelConfig
 
 
-def product_of_four_bits() -> None:
-    kernel = decode.kernels.kernel("product")
-    for rows, columns in ((1, 64), (17, 1100), (37, 65)):
-        packed, x = decode.Packed(torch.randn(rows, columns)), torch.randn(1, columns)
-        padded, y = torch.nn.functional.pad(x, (0, packed.padding)), torch.full((1, rows), torch.nan)
-        sizes = {"ROWS": decode.ROWS, "WORDS": decode.WORDS}
-        kernel[(-(-rows // decode.ROWS),)](packed.codes, packed.scales, padded, y, rows, packed.groups, **sizes)
-        torch.testing.assert_close(y, packed(x), rtol=1e-4, atol=1e-4)
+def between_products() -> None:
+    # Heads, heads of the cache, width: groups and halves that are no powers of two; more tokens than a block.
+    for heads, kv_heads, head_width, steps in ((3, 1, 16, 2), (6, 2, 24, 66), (2, 2, 2, 3)):
+        sizes = ModelConfig(layers=1, width=heads * head_width, heads=heads, kv_heads=kv_heads, hidden=7, vocabulary=5)
+        angles = torch.rand(steps, head_width // 2)
+        caches = torch.zeros(2, 2, kv_heads, steps, head_width)
+        right, fused = (kind(sizes, (angles.cos(), angles.sin())) for kind in (decode.InTorch, decode.InTriton))
+        for place in range(steps):
+            split = torch.randn(1, (heads + 2 * kv_heads) * head_width)
+            found, wanted = (
+                one.attended(split, *cache, place) for one, cache in zip((fused, right), caches, strict=True)
+            )
+            torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(*caches)
+    stream, weight = torch.randn(1, 67), torch.randn(67)
+    torch.testing.assert_close(fused.normed(stream, weight), right.normed(stream, weight))
+    halves, logits = torch.randn(1, 2 * 1031), torch.randn(4099)
+    torch.testing.assert_close(fused.gated(halves), right.gated(halves))
+    assert float(fused.lead(logits)) == float(right.lead(logits))
+    logits[[5, 2000]] = 9.0
+    assert float(fused.lead(logits)) == 0.0
 
 
 def product_in_tiles() -> None:
@@ -28,6 +42,6 @@ def product_in_tiles() -> None:
 
 
 torch.manual_seed(0)
-for kernel in (product_of_four_bits, product_in_tiles):
+for kernel in (between_products, product_in_tiles):
     kernel()
     print(kernel.__name__, "is right")

@@ -61,7 +61,14 @@ def test_the_packed_product_is_that_of_its_codes(rows: int, columns: int) -> Non
     generator = torch.Generator().manual_seed(rows)
     weight, x = torch.randn(rows, columns, generator=generator), torch.randn(1, columns, generator=generator)
     packed = decode.Packed(weight)
-    codes = torch.cat([packed.codes >> 4 * place & 15 for place in range(8)], -1).float() - 8
+    codes = torch.empty(*packed.codes.shape[:2], decode.GROUP)
+    for place, of_words in enumerate(decode.places(on_gpu=False)):
+        codes[..., of_words] = (packed.codes >> 4 * place & 15).float() - 8
     wide = (codes * packed.scales[..., None]).flatten(1)[:, :columns]
     assert float((wide - weight).abs().max()) <= float(packed.scales.max()) / 2 * 1.001
     torch.testing.assert_close(packed(x), x @ wide.t(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_each_column_has_one_place(on_gpu: bool) -> None:
+    assert decode.places(on_gpu).flatten().sort().values.tolist() == list(range(decode.GROUP))

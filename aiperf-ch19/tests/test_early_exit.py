@@ -1,8 +1,7 @@
-"""Rows that are not sure go on, what is lost is small, and a margin of nothing loses more than the budget."""
+"""Rows that are not sure go on, what is lost is small, and too few that go on lose more than the budget."""
 
 from typing import Any
 
-import pytest
 import torch
 
 from aiperf_ch19 import early_exit
@@ -36,16 +35,15 @@ def test_little_is_lost_and_both_fills_agree() -> None:
     torch.testing.assert_close(found["compacted"], found["fused_fill"], rtol=1e-3, atol=1e-3)
     assert early_exit.lost(found["compacted"], right) <= 0.5 * (1 - early_exit.AGREEMENT)
     # Rows that went on in the first step have nothing approximate behind them.
-    sure = found["compacted"][0].topk(2).values.diff(dim=-1)[:, 0] < -early_exit.MARGIN
-    assert int(sure.sum()) == early_exit.easy_rows(64, SIZES["easy"])
-    torch.testing.assert_close(found["compacted"][0, ~sure], right[0, ~sure], rtol=1e-4, atol=1e-4)
+    hard = given["tokens"][0] >= early_exit.easy_words(SIZES["vocabulary"], SIZES["easy"])
+    assert int(hard.sum()) == 64 - early_exit.easy_rows(64, SIZES["easy"])
+    torch.testing.assert_close(found["compacted"][0, hard], right[0, hard], rtol=1e-4, atol=1e-4)
 
 
-def test_an_exit_without_a_margin_is_beyond_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(early_exit, "MARGIN", -1.0)
+def test_an_exit_of_all_rows_is_beyond_the_budget() -> None:
     given = drawn()
     right = call_with(early_exit.reference, given)
-    assert early_exit.lost(outputs(given)["compacted"], right) > 1.5 * (1 - early_exit.AGREEMENT)
+    assert early_exit.lost(outputs({**given, "easy": 1.0})["compacted"], right) > 1.5 * (1 - early_exit.AGREEMENT)
 
 
 def test_the_exit_saves_what_the_cost_says() -> None:

@@ -39,6 +39,14 @@ def test_a_slot_for_each_is_copied_once_and_a_single_slot_always() -> None:
         assert fetched(kind, slots=1) == SIZES["steps"] * SIZES["layers"]
 
 
+def test_copies_are_as_many_as_predicted() -> None:
+    sizes = dict(BENCH.task.presets["cuda"]) | {"width": 4, "hidden": 4, "rows": 1, "bits": 32}
+    kinds = (expert_prefetch.OnDemand, expert_prefetch.Lru, expert_prefetch.Predicted)
+    assert [fetched(kind, **sizes) for kind in kinds] == [64, 40, 44]
+    work, dense = BENCH.work(sizes), 4 * 2 * 4 * 4
+    assert work.to_device_bytes == 38 * dense
+
+
 def test_routes_are_as_predictable_as_declared() -> None:
     given = {**SIZES, "steps": 4000, "width": 1, "device": "cpu", "generator": torch.Generator().manual_seed(1)}
     routes = call_with(BENCH.task.inputs, given)["routes"]

@@ -6,5 +6,5 @@ from aiperf_core.testing import interpreted
 
 
 def test_right_when_interpreted() -> None:
-    said = "product_of_four_bits is right\nproduct_in_tiles is right\n"
+    said = "between_products is right\nproduct_in_tiles is right\n"
     assert interpreted(Path(__file__).with_name("interpreted_kernels.py")) == said

@@ -12,11 +12,12 @@ BOTH = ("cpu", "cuda")
 def aiperf_targets() -> Iterable[Target]:
     """List the chapter's benchmarks in reading order."""
     yield Target(
-        "host_sync_removal",
+        "host_device_overlap",
         "Decide on the device, and read its numbers late",
         goal="throughput",
         devices=BOTH,
         tags=("training", "synchronisation", "technique-44"),
+        formerly=("host_sync_removal",),
     )
     yield Target(
         "event_dag",
@@ -27,7 +28,7 @@ def aiperf_targets() -> Iterable[Target]:
     )
     yield Target(
         "h2d_compute_overlap",
-        "Copy the next chunk while this one is in use",
+        "Copy chunks up and results down while a chunk is in use",
         goal="throughput",
         devices=BOTH,
         tags=("streams", "transfers", "technique-42", "technique-44"),

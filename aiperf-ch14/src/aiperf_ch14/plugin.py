@@ -20,7 +20,7 @@ def aiperf_targets() -> Iterable[Target]:
     )
     yield Target(
         "compile_modes",
-        "What each mode of torch.compile gains, and what it takes to compile",
+        "A mode of torch.compile removes kernels, Python, or nothing",
         goal="speed",
         devices=BOTH,
         tags=("compiler", "graph", "fusion", "inference", "technique-74", "technique-76", "technique-77"),

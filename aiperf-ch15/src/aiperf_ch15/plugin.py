@@ -28,7 +28,8 @@ def aiperf_targets() -> Iterable[Target]:
         "A step that reads the weights once can judge several guessed tokens",
         goal="latency",
         devices=("cpu", "cuda"),
-        tags=("inference", "decoding", "speculation", "technique-113", "technique-114"),
+        tags=("lab-speculative-decode", "inference", "decoding", "speculation", "technique-113", "technique-114"),
+        formerly=("labs.draft_verify",),
     )
     yield Target(
         "expert_load_balance",

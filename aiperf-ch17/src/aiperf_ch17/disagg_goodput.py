@@ -1,23 +1,18 @@
-"""Disaggregated serving: prefill and decode on GPUs of their own, and the rate at which both deadlines are kept.
+"""Disaggregated serving: prefill and decode on GPUs of their own, and how many requests keep both deadlines.
 
-Workload   A trace of prompts with the number of tokens to generate, and `gpus` simulated GPUs, by
-           `aiperf_core.simulation` with its invariants checked in every call. A request is good when its first token
-           comes within `ttft_s` and the others every `tpot_s` on average. The goodput of a plan is the highest rate of
-           arrivals at which nine of ten requests are good. `prepare` finds it by bisection; a call serves the trace at
-           that rate, at `pace` real seconds a second, so a plan with a higher goodput is done earlier. The answer of a
-           request is a checksum over its tokens and its arrival; all answers are zero where fewer than nine of ten
-           were good.
-Baseline   Every GPU does both: a prompt is prefilled when it comes, and all texts on that GPU wait for it.
-Variants   `chunked`: a prompt is prefilled in chunks, each in a step with a token of every text, which reads the
-           weights anyway.  `even_split`: half of the GPUs prefill, the others decode; keys and values go over a link of
-           `link_bytes_per_s`.  `best_split`: as many of them prefill as gives the highest rate.
-Breaks     A loose `tpot_s`: all that counts is that no GPU is idle, and one that does both is never idle for want of
-           one kind of work. A tight `ttft_s`: the chunks of a prompt take turns with texts, and `chunked` loses what it
-           gained. A slow link delays the second token. On real GPUs chunks also read the cache again, which is not
-           simulated.
+Question    Of requests that arrive at `rate_per_s`, how many keep both deadlines when prompts and texts share GPUs?
+Numbers     96 requests on 4 simulated GPUs at 46 a second. A prompt has 200 to 4,000 tokens, 1,268 on average, and is
+            prefilled at 20,000 a second; a text gets 16 tokens, each in a step that reads the weights in 15 ms. Good:
+            the first token within `ttft_s`, the others every `tpot_s` on average. Floor: every request is good, and one
+            comes every 1 / 46 s. A seed draws the trace, the same for all plans.
+Prediction  Prefill needs 46 x 1268 / 20000 = 2.9 GPUs: two that do nothing else have too little, three just enough. A
+            prompt of 63 ms holds up a text by four steps, so that shared GPUs miss `tpot_s`. Chunks hold it up by one,
+            but each step of a chunk has texts beside it: `chunked` falls behind before `best_split` does.
+Limits      A loose `tpot_s` (0.05): all that counts is that no GPU is idle. A tight `ttft_s` (0.2): chunks of a prompt
+            take turns with texts, and come too late. A slow link (2e9) delays the second token. On real GPUs chunks
+            read the cache again, which is not simulated.
 """
 
-import math
 from typing import Any
 
 import torch
@@ -28,7 +23,8 @@ from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import SkipError
 from aiperf_core.simulation import Simulation, trace
 
-bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1)
+bench = Benchmark(goal="throughput", threads=1)
+bench.simulated(metric="s_per_good", seeds=20)
 cpu = bench.on("cpu")
 
 # Of a step of a GPU: the time to read all weights, in which it also computes, the tokens that it computes in a second,
@@ -36,9 +32,7 @@ cpu = bench.on("cpu")
 WEIGHTS_S, TOKENS_PER_S, TEXT_S = 0.015, 20_000, 0.00015
 KV_BYTES = 1 << 17  # of a token
 CHUNK = 256
-GOOD = 0.9
 MOST_TEXTS = 256
-RESOLUTION = 1.05  # of rates that are tried
 MODULUS = 1_000_003
 
 
@@ -47,36 +41,30 @@ MODULUS = 1_000_003
         "requests": 5,
         "output": 4,
         "gpus": 2,
+        "rate_per_s": 8,
         "ttft_s": 0.5,
         "tpot_s": 0.03,
         "link_bytes_per_s": 5e10,
-        "pace": 0.001,
     },
     cpu={
-        "requests": 64,
+        "requests": 96,
         "output": 16,
         "gpus": 4,
+        "rate_per_s": 46,
         "ttft_s": 0.5,
         "tpot_s": 0.025,
         "link_bytes_per_s": 5e10,
-        "pace": 0.04,
     },
 )
-def inputs(requests, device, generator):
-    return {"words": torch.randint(1, MODULUS, (requests,), device=device, generator=generator)}
-
-
-@bench.static
-def recorded(requests, output, device, generator):
-    """The trace at one request a second on average."""
-
+def inputs(requests, output, device, generator):
     def uniform():
         return torch.rand(requests, dtype=torch.float64, device=device, generator=generator)
 
     return {
+        "words": torch.randint(1, MODULUS, (requests,), device=device, generator=generator),
         "prompts": (200 * 20 ** uniform()).long(),
         "outputs": (1 + output * (0.5 + uniform())).long(),
-        "gaps_us": (-1e6 * torch.log1p(-uniform())).long(),
+        "gaps_us": (1 - 1e6 * torch.log1p(-uniform())).long(),
     }
 
 
@@ -85,12 +73,12 @@ def reference(words, prompts, outputs, gaps_us):
     state = (words + prompts) % MODULUS
     for step in range(int(outputs.max())):
         state = torch.where(step < outputs, (31 * state + words) % MODULUS, state)
-    return state + gaps_us.cumsum(0)
+    return {"answers": state, "arrived_us": gaps_us.cumsum(0)}
 
 
 @bench.cost
-def cost(requests, output):
-    return Cost(bytes_read=32 * requests, bytes_written=8 * requests, tokens=requests * output)
+def cost(requests, output, rate_per_s):
+    return Cost(optimum_s=1 / rate_per_s, tokens=requests * output)
 
 
 bench.awkward(
@@ -98,7 +86,8 @@ bench.awkward(
     {"requests": 13, "gpus": 3, "link_bytes_per_s": 1e9},
     {"requests": 7, "gpus": 5, "output": 2},
 )
-cpu.reach(of="time:colocated", at_most=0.67, implementation="best_split")
+# Prefill is busy for 0.97 of the time, so all but a few prompts in bursts are in time: one of twenty may be late.
+cpu.reach(of="SOL", at_least=0.95, implementation="best_split")
 
 
 @define(eq=False)
@@ -108,7 +97,7 @@ class Text:
     prompt: int
     output: int
     word: int
-    state: int = 0
+    state: int | None = None  # None until the prompt is there
     chunk: int = 0  # tokens of the next piece of its prompt; 0 when it decodes
     done: int = 0  # tokens of the prompt that are prefilled
     tokens_s: list[float] = field(factory=list)
@@ -116,9 +105,9 @@ class Text:
     def forward(self, now_s):
         """After a step: a chunk of the prompt is there, or a token."""
         self.done += self.chunk
-        if not self.state and self.done == self.prompt:
+        if self.state is None and self.done == self.prompt:
             self.state, self.chunk = (self.word + self.done) % MODULUS, 0
-        if not self.chunk:
+        if self.state is not None:
             self.state = (31 * self.state + self.word) % MODULUS
             self.tokens_s.append(now_s)
 
@@ -158,64 +147,48 @@ class Gpu:
 
 
 class Plan:
-    """Finds the goodput of a plan, and serves the trace at that rate.
+    """Serves a trace.
 
     serve(simulation, gpus, request): the way of a request, as a process of the simulation. Each plan has its own.
     """
 
     serve: Any
 
-    def prepare(self, prompts, outputs, gaps_us, gpus, ttft_s, tpot_s, link_bytes_per_s, pace):
-        self.prompts, self.outputs = prompts.tolist(), outputs.tolist()
-        self.arrivals_us = gaps_us.cumsum(0).tolist()
-        self.gpus, self.link_bytes_per_s, self.pace = int(gpus), link_bytes_per_s, pace
+    def prepare(self, gpus, rate_per_s, ttft_s, tpot_s, link_bytes_per_s):
+        self.gpus, self.rate, self.link_bytes_per_s = int(gpus), rate_per_s, link_bytes_per_s
         self.deadlines_s = ttft_s, tpot_s
-        self.rate = self.goodput()
 
-    def goodput(self):
-        """The highest rate of requests a second that the plan sustains. Raises `SkipError` where there is none."""
-        if not self.is_good_at(low := 1.0):
-            raise SkipError("the deadlines are missed at a request a second")
-        high = low * 2
-        while self.is_good_at(high):
-            low, high = high, high * 2
-            if high > 1e6:  # all at once
-                return low
-        while high > RESOLUTION * low:
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if self.is_good_at(middle) else (low, middle)
-        return low
-
-    def is_good_at(self, rate):
-        return self.good(self.simulate([1] * len(self.prompts), rate, 0.0)) >= GOOD
+    def run(self, words, prompts, outputs, gaps_us):
+        arrivals_us = gaps_us.cumsum(0)
+        # The last request arrives when as many have come as the rate says.
+        self.faster = self.rate * int(arrivals_us[-1]) / 1e6 / len(words)
+        texts = self.simulate(words.tolist(), prompts.tolist(), outputs.tolist(), arrivals_us.tolist())
+        if not (good := self.good(texts)):
+            raise SkipError("the deadlines are missed by every request of a trace; lower rate_per_s")
+        return {
+            "answers": torch.tensor([text.state for text in texts]),
+            "arrived_us": torch.tensor([round(1e6 * self.faster * one.arrival_s) for one in self.figures.requests]),
+            "s_per_good": len(words) / self.rate / good,
+        }
 
     def good(self, texts):
-        """The part of the texts that keep both deadlines."""
+        """The number of texts that keep both deadlines."""
         ttft_s, tpot_s = self.deadlines_s
-        pairs = zip(texts, self.figures.requests, strict=True)
-        kept = [
+        return sum(
             text.tokens_s[0] - request.arrival_s <= ttft_s
             and text.tokens_s[-1] - text.tokens_s[0] <= tpot_s * (text.output - 1)
-            for text, request in pairs
-        ]
-        return sum(kept) / len(kept)
+            for text, request in zip(texts, self.figures.requests, strict=True)
+        )
 
-    def simulate(self, words, rate, pace):
+    def simulate(self, words, prompts, outputs, arrivals_us):
         """All texts after the trace was served."""
-        simulation = Simulation(pace=pace)
+        simulation = Simulation()
         gpus = [Gpu(simulation, f"gpu {number}") for number in range(self.gpus)]
-        texts = [Text(*row) for row in zip(self.prompts, self.outputs, words, strict=True)]
-        times = trace(one / 1e6 / rate for one in self.arrivals_us)
+        texts = [Text(*row) for row in zip(prompts, outputs, words, strict=True)]
+        times = trace(one / 1e6 / self.faster for one in arrivals_us)
         simulation.arrive(times, lambda request: self.serve(simulation, gpus, request), texts)
         self.figures = simulation.run()
         return texts
-
-    def run(self, words):
-        texts = self.simulate(words.tolist(), self.rate, self.pace)
-        # When each arrived, by the clock of the simulation, at a rate of one request a second.
-        arrived_us = [round(1e6 * self.rate * request.arrival_s) for request in self.figures.requests]
-        kept = self.good(texts) >= GOOD
-        return torch.tensor([kept * (text.state + us) for text, us in zip(texts, arrived_us, strict=True)])
 
 
 def least_busy(gpus):
@@ -244,24 +217,23 @@ class Chunked(Colocated):
 
 @cpu.variant(adds="disaggregation", why="no text waits for another's prompt, so GPUs can prefill without a pause")
 class EvenSplit(Plan):
-    def goodput(self):
-        if self.gpus < 2:
+    def prepare(self, gpus, rate_per_s, ttft_s, tpot_s, link_bytes_per_s):
+        if gpus < 2:
             raise SkipError("takes a GPU for prefill and another for decode")
+        super().prepare(gpus, rate_per_s, ttft_s, tpot_s, link_bytes_per_s)
         self.split = self.gpus // 2
-        return super().goodput()
 
     def serve(self, simulation, gpus, request):
-        for gpu, part in (
-            (least_busy(gpus[: self.split]), "prefill"),
-            (least_busy(gpus[self.split :]), "decode"),
-        ):
-            gpu.here += 1
-            if part == "prefill":
-                yield from gpu.prefill(simulation, request, 1 << 40)
-                yield simulation.environment.timeout(KV_BYTES * request.about.prompt / self.link_bytes_per_s)
-            else:
-                yield from gpu.decode(simulation, request)
-            gpu.here -= 1
+        prefill, decode = gpus[: self.split], gpus[self.split :]
+        gpu = least_busy(prefill)
+        gpu.here += 1
+        yield from gpu.prefill(simulation, request, 1 << 40)
+        yield simulation.environment.timeout(KV_BYTES * request.about.prompt / self.link_bytes_per_s)
+        gpu.here -= 1
+        gpu = least_busy(decode)
+        gpu.here += 1
+        yield from gpu.decode(simulation, request)
+        gpu.here -= 1
 
 
 @cpu.variant(
@@ -270,12 +242,11 @@ class EvenSplit(Plan):
     why="the trace decides how many GPUs each phase wants; of the other phase, too many are idle",
 )
 class BestSplit(EvenSplit):
-    def goodput(self):
-        if self.gpus < 2:
-            raise SkipError("takes a GPU for prefill and another for decode")
-        rates = {}
+    def simulate(self, words, prompts, outputs, arrivals_us):
+        served = {}
         for split in range(1, self.gpus):
             self.split = split
-            rates[split] = Plan.goodput(self)
-        self.split = max(rates, key=rates.__getitem__)
-        return rates[self.split]
+            texts = super().simulate(words, prompts, outputs, arrivals_us)
+            served[self.good(texts), -split] = texts, self.figures
+        texts, self.figures = served[max(served)]
+        return texts

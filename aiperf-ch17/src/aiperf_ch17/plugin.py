@@ -30,10 +30,3 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu",),
         tags=("inference", "serving", "simulation", "technique-121"),
     )
-    yield Target(
-        "kv_transfer_granularity",
-        "Pages that are neighbours at both ends go in one message without a copy",
-        goal="throughput",
-        devices=("cpu", "cuda"),
-        tags=("inference", "distributed", "kv-cache", "disaggregation", "technique-132"),
-    )

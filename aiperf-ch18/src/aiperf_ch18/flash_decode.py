@@ -1,70 +1,61 @@
-"""Flash decoding: one query reads a long cache with the whole machine, not with one multiprocessor a head.
+"""Flash decoding: one query reads a long cache with the whole GPU, not with one SM a head.
 
-Workload   Attention of one new token of each sequence to its cache: queries [batch, heads, width], keys and values
-           [batch, kv_heads, length, width], all bfloat16, sums in float32. heads / kv_heads queries share each key.
-           Queries are long enough that some keys have far more weight than others.
-Baseline   `per_row`: a program (cuda) or a thread (cpu) for each head of the cache. A prompt has many queries, which
-           fill the machine; one token of one sequence has 8 heads of a cache, for 132 multiprocessors.
-Variants   `split`: the keys are split too, and each part has its own maximum and sum. The parts are summed by their
-           shares.  `tensor_cores` (cuda): the queries that share a head of the cache, padded to 16, are one operand of
-           the tensor cores.  `staged` (cuda): the next keys are on their way while some are computed.  `one_launch`
-           (cuda): the program that finishes a head's last part sums them, so there is no second kernel.
-Breaks     Batches that fill the machine without splits: then the parts only cost. Short caches, of which a launch
-           takes longer than the keys. The Triton kernels take widths of 16, 32, 64, 128 and 256.
+Question    What keeps 132 SMs from reading one sequence's cache at the memory's rate, when the cache has 8 heads?
+Numbers     A query of each of 32 heads, 65,536 keys and values of 8 heads, 128 wide, bfloat16: 0.27 GB, 0.057 ms at the
+            rate of a read. 2.1 GFLOP, 0.003 ms of tensor cores. Two launches: the parts, and their sum.
+Prediction  8 programs for 132 SMs, or for the 264 that fit at two an SM: 16 to 33x from splitting. Vectors issue 1,630
+            instructions a warp for 16 keys, 0.23 ms on all SMs; tensor cores take 350 for 64 keys: the bytes remain.
+            Loads that take turns with arithmetic leave up to 2x to stages.
+Limits      From 264 heads of the cache on, `split` has one part a head and gains nothing (--size batch). Two launches,
+            the first loads and the last ones take some microseconds whatever the length: at 8,192 keys (--size short),
+            whose bytes take 0.007 ms, they are most of the time. Widths are 16, 32, 64, 128 and 256.
 """
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from aiperf_core import Benchmark, Cost, bf16
 from aiperf_core.errors import SkipError, UsageError
 from aiperf_core.kernels import host_source, triton_ahead, triton_source
 from aiperf_core.launches import loop
+from aiperf_core.switches import switch
 
 bench = Benchmark(goal="speed", clock="device")
 cpu, cuda = bench.on("cpu", requires="compiler"), bench.on("cuda", requires=("sm_80", "package:triton"))
 
-LENGTH_OF_QUERY = 3.0  # standard deviation of the scores
+LENGTH_OF_QUERY = 3.0  # standard deviation of the scores: some keys have far more weight than others
 WIDTHS = (16, 32, 64, 128, 256)
 # Keys of a block: as registers hold their products with all queries; as tensor cores take them, in three stages of
-# which two programs fit into the shared memory of a multiprocessor.
+# which two programs fit into the shared memory of an SM.
 FEW, MANY, STAGES = 16, 64, 3
-PER_PROCESSOR = 2  # programs that a multiprocessor is to have
+PER_SM = 2  # programs
+COLUMNS = 16  # of the sum of the parts of a query, in one program
 CPU_PARTS = 8  # of the keys of a row
-TILE = 8192  # values of parts that a program sums at once, 64 of each thread
+
+# Of the library, the fastest first. The last takes all sizes.
+BACKENDS = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]
 
 host_code = host_source("flash_decode.c")
+PARTS = {"parts_ptr": "*fp32:16", "tops_ptr": "*fp32:16"}
 
 
-def ahead(block, dot, stages, chunk):
-    """How `partial` is compiled without a GPU, for the sizes of the preset `cuda`."""
-    pointers = dict.fromkeys(("q_ptr", "keys_ptr", "values_ptr", "out_ptr"), "*bf16:16")
-    scratch = {"parts_ptr": "*fp32:16", "tops_ptr": "*fp32:16", "counts_ptr": "*i32:16"}
-    sizes = {"length": "i32:16", "span": "i32:16", "splits": "i32", "scale": "fp32"}
-    return triton_ahead(
-        "partial",
-        signature=pointers | scratch | sizes,
-        constants={
-            "GROUP": 4,
-            "ROWS": 16 if dot else 4,
-            "WIDTH": 128,
-            "BLOCK": block,
-            "DOT": dot,
-            "STAGES": stages,
-            "SUM_ROWS": 4,
-            "CHUNK": chunk,
-        },
-    )
+def ahead(block, dot, stages):
+    """The compilation of `partial` for the sizes of the preset `cuda`."""
+    signature = dict.fromkeys(("q_ptr", "keys_ptr", "values_ptr"), "*bf16:16") | PARTS
+    signature |= {"length": "i32:16", "span": "i32:16", "splits": "i32", "scale": "fp32"}
+    sizes = {"GROUP": 4, "ROWS": 16 if dot else 4, "WIDTH": 128, "BLOCK": block, "DOT": dot, "STAGES": stages}
+    return triton_ahead("partial", signature=signature, constants=sizes)
 
 
+SUM = PARTS | {"out_ptr": "*bf16:16", "splits": "i32"}
 kernels = triton_source(
     "flash_decode_triton.py",
-    ahead(FEW, dot=False, stages=1, chunk=0),
-    ahead(MANY, dot=True, stages=1, chunk=0),
-    ahead(MANY, dot=True, stages=STAGES, chunk=0),
-    ahead(MANY, dot=True, stages=STAGES, chunk=16),
+    *(ahead(*sizes) for sizes in ((FEW, False, 1), (MANY, True, 1), (MANY, True, STAGES))),
+    triton_ahead("combine", signature=SUM, constants={"WIDTH": 128, "COLUMNS": COLUMNS, "SPLITS": 64}),
     archs=("sm_80", "sm_90"),
 )
 
@@ -118,141 +109,7 @@ bench.awkward(
     {"batch": 1, "heads": 3, "kv_heads": 3, "length": 2, "width": 256},
 )
 cuda.reach(of="RBW", at_least=0.85)
-
-
-# --- on a CPU
-
-
-def span_of(length):
-    """Keys of a part: of all parts but the last, which has the rest."""
-    return -(-length // CPU_PARTS)
-
-
-def parts_of(length):
-    return -(-length // span_of(length))
-
-
-in_c = loop(
-    host_code,
-    out="q",
-    make={
-        "rows": lambda batch, kv_heads: batch * kv_heads,
-        "group": lambda heads, kv_heads: heads // kv_heads,
-        "span": span_of,
-        "splits": parts_of,
-        "mixed": lambda batch, heads, width, splits: torch.empty(batch * heads, splits, width),
-        "tops": lambda batch, heads, splits: torch.empty(batch * heads, splits),
-        "totals": lambda batch, heads, splits: torch.empty(batch * heads, splits),
-    },
-)
-cpu.baseline(in_c("per_row"), kind="naive")
-cpu.variant(
-    in_c("split"),
-    adds="split keys",
-    why="parts of the keys are independent, so that all processors have work for a single head of the cache",
-)
-
-
-# --- on a GPU
-
-
-class Decoding:
-    """Sizes of a launch, and the output."""
-
-    def prepare(self, q, keys):
-        self.batch, self.heads, self.width = q.shape
-        self.rows, self.length = self.batch * keys.shape[1], keys.shape[2]
-        self.group = self.heads // keys.shape[1]
-        if self.width not in WIDTHS:
-            raise SkipError(f"takes heads of {', '.join(map(str, WIDTHS))} elements; these have {self.width}")
-        self.padded = 1 << (self.group - 1).bit_length()
-        # Scores in units of log 2, because the kernels compute powers of two.
-        self.scale = math.log2(math.e) / math.sqrt(self.width)
-        self.out = torch.empty_like(q)
-        self.make_memory(q)
-
-    def make_memory(self, q):
-        """What is needed besides the output."""
-
-
-@cuda.baseline(kind="naive")
-class PerRow(Decoding):
-    def run(self, q, keys, values):
-        kernels.kernel("per_row")[(self.rows,)](
-            q, keys, values, self.out, self.length, self.scale,
-            GROUP=self.group, ROWS=self.padded, WIDTH=self.width, BLOCK=FEW,
-        )  # fmt: skip
-        return self.out
-
-
-@cuda.variant(
-    adds="split keys", why="parts of the keys are independent, so that a single head of the cache has many programs"
-)
-class Split(Decoding):
-    block, dot, stages, in_launch = FEW, False, 1, False
-
-    def make_memory(self, q):
-        self.span, self.splits = parts(self.length, self.rows, self.block, programs(q.device))
-        self.parts = torch.empty(self.batch * self.heads, self.splits, self.width, device=q.device)
-        self.tops = torch.empty(self.batch * self.heads, self.splits, device=q.device)
-        self.counts = torch.zeros(self.rows, dtype=torch.int32, device=q.device)
-        rows = max(16, self.padded) if self.dot else self.padded
-        self.constants = {
-            "GROUP": self.group,
-            "ROWS": rows,
-            "WIDTH": self.width,
-            "BLOCK": self.block,
-            "DOT": self.dot,
-            "STAGES": self.stages,
-            "SUM_ROWS": self.padded,
-            "CHUNK": max(1, TILE // (self.padded * self.width)) if self.in_launch else 0,
-        }
-        self.partial, self.combine = kernels.kernel("partial"), kernels.kernel("combine")
-
-    def run(self, q, keys, values):
-        self.partial[(self.rows, self.splits)](
-            q, keys, values, self.out, self.parts, self.tops, self.counts,
-            self.length, self.span, self.splits, self.scale, **self.constants,
-        )  # fmt: skip
-        if not self.in_launch:
-            self.combine[(self.batch * self.heads,)](
-                self.parts, self.tops, self.out, self.splits, WIDTH=self.width, CHUNK=TILE // self.width
-            )
-        return self.out
-
-
-@cuda.variant(
-    builds_on="split",
-    adds="tensor cores",
-    why="queries that share keys are the rows of one matrix product, where vectors of each would be multiplied and "
-    "summed between threads",
-)
-class TensorCores(Split):
-    block, dot = MANY, True
-
-
-@cuda.variant(
-    builds_on="tensor_cores",
-    adds="stages",
-    why="keys and values of the next blocks are copied to shared memory while a block is computed",
-)
-class Staged(TensorCores):
-    stages = STAGES
-
-
-@cuda.variant(
-    builds_on="staged",
-    adds="sum in the launch",
-    why="who finishes a head's last part sums them: no second kernel waits",
-)
-class OneLaunch(Staged):
-    in_launch = True
-
-
-@bench.yardstick(device=("cpu", "cuda"), why="torch's attention, with the queries that share keys as its rows")
-def library(q, keys, values):
-    grouped = q.unflatten(1, (keys.shape[1], -1))
-    return functional.scaled_dot_product_attention(grouped, keys, values).flatten(1, 2)
+cuda.reach(of="time:library", at_most=1.05)
 
 
 def parts(length, rows, block, wanted):
@@ -262,8 +119,94 @@ def parts(length, rows, block, wanted):
     return span, -(-length // span)
 
 
+# --- on a CPU
+
+in_c = loop(
+    host_code,
+    out="q",
+    make={
+        "rows": lambda batch, kv_heads: batch * kv_heads,
+        "group": lambda heads, kv_heads: heads // kv_heads,
+        "span": lambda length: parts(length, rows=1, block=1, wanted=CPU_PARTS)[0],
+        "splits": lambda length: parts(length, rows=1, block=1, wanted=CPU_PARTS)[1],
+        "mixed": lambda batch, heads, width, splits: torch.empty(batch * heads, splits, width),
+        "tops": lambda batch, heads, splits: torch.empty(batch * heads, splits),
+        "totals": lambda batch, heads, splits: torch.empty(batch * heads, splits),
+    },
+)
+cpu.baseline(in_c("per_row"), kind="naive")
+cpu.variant(
+    in_c("split"), adds="split keys", why="parts of the keys are independent: a single head has work for all processors"
+)
+
+
+@cpu.yardstick(why="torch's attention, with the queries that share keys as its rows")
+def library(q, keys, values):
+    grouped = q.unflatten(1, (keys.shape[1], -1))
+    return functional.scaled_dot_product_attention(grouped, keys, values).flatten(1, 2)
+
+
+# --- on a GPU
+
+
+@dataclass(frozen=True)
+class Flags:
+    split: bool = switch(
+        adds="split keys",
+        why="33 parts of a head's keys make 264 programs of 8; their maxima and sums are merged afterwards",
+        predict="16 to 33x: 132 SMs in place of 8, with one or two programs each",
+    )
+    dot: bool = switch(
+        "tensor_cores",
+        adds="tensor cores",
+        why="the queries that share keys, padded to 16, are one operand of a product of matrices",
+        predict="at least 2x: 0.23 ms of instructions become 0.012 ms beside 0.057 ms of bytes, even in turns",
+    )
+    staged: bool = switch(
+        adds="stages",
+        why="keys and values of the next blocks are copied to shared memory while a block is computed",
+        predict="1.1 to 2x: a block's loads no longer wait for the arithmetic of the one before",
+    )
+
+
+@cuda.switches(Flags)
+@cuda.baseline(kind="naive")
+class PerRow:
+    flags = Flags()
+
+    def prepare(self, q, keys):
+        (batch, heads, width), (_, kv_heads, length, _) = q.shape, keys.shape
+        if width not in WIDTHS:
+            raise SkipError(f"takes heads of {', '.join(map(str, WIDTHS))} elements; these have {width}")
+        rows, group = batch * kv_heads, heads // kv_heads
+        block = MANY if self.flags.dot else FEW
+        span, splits = parts(length, rows, block, programs(q.device)) if self.flags.split else (length, 1)
+        self.out, columns = torch.empty_like(q), min(width, COLUMNS)
+        self.parts = torch.empty(batch * heads, splits, width, device=q.device)
+        self.tops = torch.empty(batch * heads, splits, device=q.device)
+        self.partial = kernels.kernel("partial")[(rows, splits)]
+        self.combine = kernels.kernel("combine")[(batch * heads, width // columns)]
+        # Scores in units of log 2, because the kernels compute powers of two.
+        self.sizes = length, span, splits, math.log2(math.e) / math.sqrt(width)
+        padded = 1 << (group - 1).bit_length()
+        self.constants = {"GROUP": group, "ROWS": max(16, padded) if self.flags.dot else padded, "WIDTH": width}
+        self.constants |= {"BLOCK": block, "DOT": self.flags.dot, "STAGES": STAGES if self.flags.staged else 1}
+        self.of_sum = {"WIDTH": width, "COLUMNS": columns, "SPLITS": 1 << (splits - 1).bit_length()}
+
+    def run(self, q, keys, values):
+        self.partial(q, keys, values, self.parts, self.tops, *self.sizes, **self.constants)
+        self.combine(self.parts, self.tops, self.out, self.sizes[2], **self.of_sum)
+        return self.out
+
+
+@cuda.yardstick(name="library", why="torch's attention of one query a head, by the first backend that takes it: cuDNN")
+def library_on_gpu(q, keys, values):
+    with sdpa_kernel(BACKENDS, set_priority=True):
+        return functional.scaled_dot_product_attention(q[:, :, None], keys, values, enable_gqa=True)[:, :, 0]
+
+
 def programs(device):
     """The programs that a GPU is to have at once; a few for the interpreter, which has none."""
     if device.type != "cuda":
-        return 2 * PER_PROCESSOR
-    return PER_PROCESSOR * torch.cuda.get_device_properties(device).multi_processor_count
+        return 2 * PER_SM
+    return PER_SM * torch.cuda.get_device_properties(device).multi_processor_count

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from aiperf_core import Benchmark, Cost, bf16, fp32_reduction
 from aiperf_core.errors import SkipError, UsageError
-from aiperf_core.kernels import triton_ahead, triton_source
+from aiperf_core.kernels import triton_source
 
 bench = Benchmark(goal="speed", clock="device", prepare_timeout_s=600)
 both, cuda = bench.on(("cpu", "cuda")), bench.on("cuda", requires=("sm_80", "package:triton"))
@@ -29,21 +29,7 @@ LEAST = 64  # queries of a part of `chunked`, which has as many as the window ot
 WIDTHS = (16, 32, 64, 128)
 ROWS, BLOCK, WARPS, STAGES = 128, 64, 8, 3
 
-kernels = triton_source(
-    "flex_sliding_window_triton.py",
-    *(
-        triton_ahead(
-            "windowed",
-            signature=dict.fromkeys(("q_ptr", "keys_ptr", "values_ptr", "out_ptr"), "*bf16:16")
-            | {"length": "i32:16", "window": "i32:16", "scale": "fp32"},
-            constants={"WIDTH": 128, "ROWS": ROWS, "BLOCK": BLOCK, "EDGES": edges},
-            num_warps=WARPS,
-            num_stages=STAGES,
-        )
-        for edges in (False, True)
-    ),
-    archs=("sm_80", "sm_90"),
-)
+kernels = triton_source("flex_sliding_window_triton.py", archs=("sm_80", "sm_90"), launched_by=("skipped", "edges"))
 
 
 @bench.workload(

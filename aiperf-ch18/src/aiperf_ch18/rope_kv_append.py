@@ -15,7 +15,7 @@ import torch
 
 from aiperf_core import Benchmark, Cost, bf16
 from aiperf_core.errors import UsageError
-from aiperf_core.kernels import host_source, triton_ahead, triton_source
+from aiperf_core.kernels import host_source, triton_source
 
 bench = Benchmark(goal="latency", clock="device", prepare_timeout_s=600)
 both, cpu = bench.on(("cpu", "cuda")), bench.on("cpu", requires="compiler")
@@ -26,23 +26,7 @@ BASE = 10_000.0
 SPARE = 2  # pages of the cache for each that is written to
 
 host_code = host_source("rope_kv_append.c")
-POINTERS = dict.fromkeys(("qkv_ptr", "q_ptr", "keys_ptr", "values_ptr"), "*bf16:16")
-SIGNATURE = POINTERS | {"positions_ptr": "*i64:16", "slots_ptr": "*i64:16", "table_ptr": "*fp32:16"}
-HEADS = {"HEADS": 32, "KV_HEADS": 8, "WIDTH": 128, "PAIRS": 64}
-kernels = triton_source(
-    "rope_kv_append_triton.py",
-    *(
-        triton_ahead("fused", signature=SIGNATURE, constants=HEADS | {"INTERLEAVED": layout}, num_warps=1)
-        for layout in (0, 1)
-    ),
-    *(
-        triton_ahead(
-            "heads_together", signature=SIGNATURE, constants=HEADS | {"INTERLEAVED": layout, "ROWS": 32, "KV_ROWS": 8}
-        )
-        for layout in (0, 1)
-    ),
-    archs=("sm_80", "sm_90"),
-)
+kernels = triton_source("rope_kv_append_triton.py", archs=("sm_80", "sm_90"), launched_by=("fused", "heads_together"))
 
 
 @bench.workload(

@@ -256,7 +256,8 @@ class Exhaustive(OneTile):
 @both.variant(
     builds_on="exhaustive",
     adds="nearest shape",
-    why="what it teaches: tiles of the smallest and the largest batch serve those between, for a part of the trials",
+    why="tiles of the smallest and the largest batch serve those between, for a part of the trials",
+    teaches="a tile that suits both ends is not the best between them: spared trials cost time in every call",
 )
 class Transferred(Exhaustive):
     def tune(self, cases):
@@ -268,7 +269,8 @@ class Transferred(Exhaustive):
 @both.variant(
     builds_on="exhaustive",
     adds="pruning by a model",
-    why="what it teaches: padding, waves and traffic rank the tiles so well that timing two of them is enough",
+    why="padding, waves and traffic rank the tiles, and only the first two are timed",
+    teaches="a model of three terms comes close to trying all tiles, for a tenth of the trials",
 )
 class Pruned(Exhaustive):
     def choose(self, x, w, out):

@@ -1,18 +1,14 @@
 """Checkpoints of a job on many GPUs: how often to write one, where to, and how soon to go on after a failure.
 
-Workload   A training job of `units` of `unit_s` seconds of work, on GPUs of which each fails every `mtbf_h` hours on
-           average. A failure stops the job, which goes on from its last checkpoint; failures strike at random, also
-           while a checkpoint is written or read. The job is simulated at `pace` real seconds a second
-           (`aiperf_core.simulation`): a call lasts as long as the job. Every second is accounted for as work, copies,
-           waits or restarts. The answer is a checksum after every unit of work: work that is lost and not done again is
-           seen.
-Baseline   A checkpoint to the disk every hour, while the job waits.
-Variants   `daly`: at the interval that Daly's formula finds from the time of a checkpoint and the time between
-           failures.  `background`: the job waits for a copy in the host's memory, which is written meanwhile.
-           `peer_memory`: the copy is in the memory of another machine, from where most failures are recovered.
-           `spares`: machines that are ready take the place of failed ones.
-Breaks     Few GPUs: an hour is then short, and every interval near the best is as good. More GPUs than the checkpoint
-           allows: between two failures there is no time for a checkpoint and a restart, and the job does not get on.
+Question    How much of a job do checkpoints, lost work and restarts take, and which step gives most of it back?
+Numbers     1,440 units of 60 s on 32,768 GPUs, of which each fails every 20,000 h: a failure every 2,197 s. A
+            checkpoint takes 120 s to the disk, 10 s to memory; a restart takes 240 s and 60 s of reading. Floor:
+            86,400 s, the work alone. A seed draws the failures, which strike all variants alike.
+Prediction  An hour between checkpoints is longer than a job lasts without a failure: by Daly's exact result
+            exp(300 / 2197) x (exp(3720 / 2197) - 1) x 2197 / 3600 = 3.1 times the work. At his interval, 648 s, 1.6
+            times.
+Limits      Few GPUs (`gpus=4096`): an hour is then short, and every interval near the best is as good. Many
+            (`gpus=131072`): between two failures there is no time for a checkpoint and a restart.
 """
 
 import math
@@ -24,7 +20,8 @@ from aiperf_core import Benchmark, Cost, exact
 from aiperf_core.errors import UsageError
 from aiperf_core.simulation import Simulation, SimulationError, trace
 
-bench = Benchmark(goal="speed", clock="wall", cache="warm", threads=1)
+bench = Benchmark(goal="speed", threads=1)
+bench.simulated(metric="job_s", seeds=20)
 cpu = bench.on("cpu")
 
 HOURLY_S = 3600.0
@@ -36,8 +33,8 @@ MODULUS = 1_000_003
 
 
 @bench.workload(
-    smoke={"units": 37, "unit_s": 60, "gpus": 32768, "mtbf_h": 20_000, "write_s": 120, "failures": 400, "pace": 1e-7},
-    cpu={"units": 1440, "unit_s": 60, "gpus": 32768, "mtbf_h": 20_000, "write_s": 120, "failures": 2000, "pace": 5e-7},
+    smoke={"units": 37, "unit_s": 60, "gpus": 32768, "mtbf_h": 20_000, "write_s": 120, "failures": 400},
+    cpu={"units": 1440, "unit_s": 60, "gpus": 32768, "mtbf_h": 20_000, "write_s": 120, "failures": 2000},
 )
 def inputs(units, failures, device, generator):
     def uniform():
@@ -57,17 +54,16 @@ def reference(words):
     for word in words.tolist():
         state = (31 * state + word) % MODULUS
         states.append(state)
-    return torch.tensor(states, device=words.device)
+    return {"states": torch.tensor(states, device=words.device)}
 
 
 @bench.cost
-def cost(units):
-    # How many failures strike is up to the implementation.
-    return Cost(bytes_read=8 * units, bytes_written=8 * units, tokens=units)
+def cost(units, unit_s):
+    return Cost(optimum_s=units * unit_s, tokens=units)
 
 
 bench.awkward({"units": 1}, {"units": 1, "gpus": 1}, {"units": 211, "unit_s": 7, "gpus": 100_000, "write_s": 11})
-bench.accept("cost.bytes_read", because="failures decide when the job ends, and those after its end are not read")
+# 1.6 / 3.1 = 0.52 by Daly's interval alone; what is saved of writing and restarting is beyond it.
 cpu.reach(of="time:hourly", at_most=0.5, implementation="spares")
 
 
@@ -99,13 +95,13 @@ class Job:
     replace_s = REPLACE_S
     states: list[int]
 
-    def prepare(self, units, unit_s, gpus, mtbf_h, write_s, pace):
-        self.units, self.unit_s, self.write_s, self.pace = int(units), unit_s, write_s, pace
+    def prepare(self, units, unit_s, gpus, mtbf_h, write_s):
+        self.units, self.unit_s, self.write_s = int(units), unit_s, write_s
         self.failure_s = 3600 * mtbf_h / gpus
         self.interval = max(1, round(self.interval_s() / unit_s))
 
     def run(self, words, gaps, kinds):
-        self.simulation = Simulation(pace=self.pace)
+        self.simulation = Simulation()
         self.words, self.kinds = words.tolist(), kinds.tolist()
         self.failures_s = (gaps.cumsum(0) * self.failure_s).tolist()
         self.states, self.spent_s = [], {"work": 0.0, "copy": 0.0, "wait": 0.0, "restart": 0.0}
@@ -119,7 +115,7 @@ class Job:
             1 - 1e-9
         ):
             raise SimulationError(f"{self.spent_s} were spent, {total_s:g} s, of the {end_s:g} s of a job")
-        return torch.tensor(self.states)
+        return {"states": torch.tensor(self.states), "job_s": end_s}
 
     def work(self):
         """Work, and checkpoints in between, until all units are done."""
@@ -189,6 +185,7 @@ class Hourly(Job):
 @cpu.variant(
     adds="interval by daly",
     why="an interval that weighs the time of checkpoints against the work that a failure destroys",
+    predict="1.7 to 2.1x: 3.10 times the work beside 1.63 times, by Daly's exact result, is 1.9",
 )
 class Daly(Job):
     def interval_s(self):

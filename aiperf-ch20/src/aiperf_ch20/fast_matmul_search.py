@@ -21,11 +21,12 @@ from torch.nn import functional
 from aiperf_ch20.schemes import STRASSEN, search
 from aiperf_core import Benchmark, Cost, Tolerance, exact, fp32_reduction
 from aiperf_core.errors import SkipError
-from aiperf_core.kernels import host_source, triton_ahead, triton_source
+from aiperf_core.kernels import host_source, triton_source
 
 bench = Benchmark(goal="speed", clock="device", threads=1)
 cpu, cuda = bench.on("cpu", requires="compiler"), bench.on("cuda", requires="sm_80")
 host_code = host_source("fast_matmul.c")
+kernels = triton_source("fast_matmul_triton.py", archs=("sm_80", "sm_90"), launched_by=("fused_adds",))
 
 DTYPES = {16: torch.bfloat16, 32: torch.float32, 61: torch.int64}
 LEVELS = 3
@@ -33,17 +34,6 @@ PRIME = (1 << 61) - 1
 DIGIT = 21  # bits of a digit, of which three make a number; sums of products of them are exact in float64
 BLOCK, WARPS = 1024, 4
 SEED = 1
-
-
-def ahead(ins, outs):
-    """How a kernel is compiled without a GPU."""
-    sizes = ("size", *(f"{one}_{part}" for one in ("source", "out") for part in ("row", "down", "right")))
-    signature = {"source_ptr": "*fp32", "factors_ptr": "*fp32", "out_ptr": "*fp32"} | dict.fromkeys(sizes, "i32")
-    constants = {"INS": ins, "OUTS": outs, "BLOCK": BLOCK}
-    return triton_ahead("combine", signature=signature, constants=constants, num_warps=WARPS)
-
-
-kernels = triton_source("fast_matmul_triton.py", ahead(4, 7), ahead(7, 4), archs=("sm_80", "sm_90"))
 
 
 def tolerance(bits):

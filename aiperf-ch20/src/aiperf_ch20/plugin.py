@@ -17,11 +17,12 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("gemm", "algorithms", "search", "technique-144"),
     )
     yield Target(
-        "kernel_generator",
+        "verified_search",
         "A generated kernel is verified at awkward sizes before it is measured",
         goal="speed",
         devices=("cpu",),
         tags=("generated", "search", "fusion", "technique-123"),
+        formerly=("kernel_generator",),
     )
     yield Target(
         "checkpoint_interval",

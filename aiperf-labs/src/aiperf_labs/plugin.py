@@ -28,7 +28,7 @@ def aiperf_targets() -> Iterable[Target]:
     )
     yield Target(
         "image_pipeline",
-        "From encoded images in a file to a network that never waits",
+        "Encoded images reach a network as fast as all processors decode them",
         goal="throughput",
         devices=BOTH,
         tags=("lab-async-input-pipeline", "io", "streams", "technique-44", "technique-136"),
@@ -39,14 +39,6 @@ def aiperf_targets() -> Iterable[Target]:
         goal="speed",
         devices=("cpu", "cuda"),
         tags=("lab-moe-optimization-journey", "moe", "matmul", "triton", "technique-92"),
-    )
-
-    yield Target(
-        "draft_verify",
-        "A draft guesses, the target judges, and the number of guesses follows success",
-        goal="latency",
-        devices=("cpu", "cuda"),
-        tags=("lab-speculative-decode", "inference", "decoding", "speculation", "technique-113", "technique-114"),
     )
     yield Target(
         "ddp_ladder",

@@ -49,7 +49,7 @@ class Stored:
 
 
 def stored(targets: Iterable[InstalledTarget], folder: Path) -> list[Stored]:
-    """What is stored of these targets, newest first. A bundle or a file that cannot be read is left out."""
+    """Stored results of these targets, newest first. A bundle or a file that cannot be read is left out."""
     wanted = {target.name: target for target in targets}
     found = [*_in_bundles(wanted, folder), *_in_packages(wanted)]
     return sorted(found, key=lambda one: one.date, reverse=True)

@@ -33,16 +33,16 @@ static void add(float* x, float* total, const float* start, const float* drive, 
 }
 
 // A list of calls: which stage, and the number that it is given.
-void replay(const int64_t* stages, const float* weights, int64_t count, float* x, float* total, const float* start,
+void replay(const int64_t* stages, const float* weights, int64_t count, float* x, float* out, const float* start,
             const float* drive, int64_t n) {
   static const stage table[] = {begin, push, wave, grow, squash, pull, add};
-  for (int64_t call = 0; call < count; ++call) table[stages[call]](x, total, start, drive, weights[call], n);
+  for (int64_t call = 0; call < count; ++call) table[stages[call]](x, out, start, drive, weights[call], n);
 }
 
 // So many elements at a time: a processor goes on with the next while it waits for the sine of one.
 #define WIDTH 16
 
-void whole_chain(float* restrict total, const float* restrict start, const float* restrict drive, const float* restrict weights,
+void whole_chain(float* restrict out, const float* restrict start, const float* restrict drive, const float* restrict weights,
                  int64_t steps, int64_t n) {
   for (int64_t first = 0; first < n; first += WIDTH) {
     int64_t width = n - first < WIDTH ? n - first : WIDTH;
@@ -54,6 +54,6 @@ void whole_chain(float* restrict total, const float* restrict start, const float
         x[i] = tanhf(0.75f * sinf(x[i] + weights[step] * d)) - 0.5f * d;
         sum[i] += x[i];
       }
-    for (int64_t i = 0; i < width; ++i) total[first + i] = sum[i];
+    for (int64_t i = 0; i < width; ++i) out[first + i] = sum[i];
   }
 }

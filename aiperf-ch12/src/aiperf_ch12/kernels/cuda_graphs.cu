@@ -54,7 +54,7 @@ extern "C" __global__ void add(float* x, float* total, const float* start, const
 }
 
 // All of it, with the values in registers: of each element one read of what is given, and one write of the total.
-extern "C" __global__ void whole_chain(float* total, const float* start, const float* drive, const float* weights, int steps,
+extern "C" __global__ void whole_chain(float* out, const float* start, const float* drive, const float* weights, int steps,
                                        int n) {
   int i = PLACE;
   if (i >= n) return;
@@ -63,5 +63,5 @@ extern "C" __global__ void whole_chain(float* total, const float* start, const f
     x = tanhf(0.75f * sinf(x + weights[step] * d)) - 0.5f * d;
     sum += x;
   }
-  total[i] = sum;
+  out[i] = sum;
 }

@@ -1,4 +1,4 @@
-"""Softmax of rows, in three ways to keep a row from being fetched again and again.
+"""Softmax of rows that stay in registers, or are read twice in chunks.
 
 All compute in float32, whatever the elements are. A column that is masked reads as -infinity, of which exp is 0; every
 row and every chunk of one has at least one column that is not, so that no maximum is -infinity.
@@ -38,16 +38,3 @@ def online(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
         x = tl.load(x_ptr + row + places, mask=places < columns, other=-float("inf")).to(tl.float32)
         weights = tl.exp(x - largest) / total
         tl.store(out_ptr + row + places, weights.to(out_ptr.dtype.element_ty), mask=places < columns)
-
-
-@triton.jit
-def persistent(x_ptr, out_ptr, rows, columns, BLOCK: tl.constexpr, STAGES: tl.constexpr):
-    """As many programs as run at a time, each with many rows: the next STAGES - 1 are fetched while one is computed."""
-    places = tl.arange(0, BLOCK)
-    first = tl.program_id(0).to(tl.int64)
-    for number in tl.range(first, rows, tl.num_programs(0), num_stages=STAGES):
-        row = number * columns
-        x = tl.load(x_ptr + row + places, mask=places < columns, other=-float("inf")).to(tl.float32)
-        weights = tl.exp(x - tl.max(x, axis=0))
-        shares = (weights / tl.sum(weights, axis=0)).to(out_ptr.dtype.element_ty)
-        tl.store(out_ptr + row + places, shares, mask=places < columns)

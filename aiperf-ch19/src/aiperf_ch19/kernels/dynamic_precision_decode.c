@@ -1,8 +1,8 @@
-// y = W x with weights of four bits, (q - 8) * scale; a scale serves a group of 64 weights of a row.
+// y = W x with weights of four bits, (q - 8) * scale; a scale serves a group of 128 weights of a row.
 #include <stdint.h>
 
-#define GROUP 64
-#define LANES 8  // words of a group: word l has the columns l, l + 8, ..., l + 56, from its lowest bits on
+#define GROUP 128
+#define LANES 16  // words of a group: word l has the columns l, l + 16, ..., l + 112, from its lowest bits on
 
 typedef uint32_t words __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t ints __attribute__((vector_size(4 * LANES)));
