@@ -10,20 +10,18 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import psutil
 import pytest
 from attrs import frozen
 
+from aiperf_core.plugins import Plugins, load_plugins
 from aiperf_core.pytest_plugin import TargetItem
-
-if TYPE_CHECKING:
-    from aiperf_core.plugins import Plugins
 
 Found = TypeVar("Found")
 # The exit code of a run with a row that is not trusted, and how often such a line of shell is tried.
@@ -83,8 +81,6 @@ class Ended:
 @pytest.fixture(scope="session")
 def plugins() -> "Plugins":
     """What is installed here."""
-    from aiperf_core.plugins import load_plugins
-
     return load_plugins()
 
 
@@ -325,3 +321,73 @@ class Killing:
 def killing(tmp_path: Path) -> Killing:
     """Kills commands in the test's folder."""
     return Killing(tmp_path)
+
+
+PLUGIN_HEADER = """
+from aiperf_core.commands import Command
+from aiperf_core.hookspecs import hookimpl
+from aiperf_core.targets import Target
+"""
+
+
+class Site:
+    """A folder on `sys.path` in which made-up distributions are installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def install(
+        self,
+        distribution: str,
+        plugin: str,
+        *,
+        version: str = "0.3",
+        entry_points: str | None = None,
+        requires: str | None = None,
+    ) -> None:
+        """Install `aiperf-acme` as the package `aiperf_acme` with this source as its plugin, in the group `acme`."""
+        package = distribution.replace("-", "_")
+        group = distribution.removeprefix("aiperf-")
+        self.write(f"{package}/__init__.py", "")
+        self.write(f"{package}/plugin.py", PLUGIN_HEADER + plugin)
+        self.declare(distribution, version, entry_points or f"{group} = {package}.plugin", requires)
+
+    def declare(self, distribution: str, version: str, entry_points: str, requires: str | None = None) -> None:
+        """Write the metadata of a distribution, without any code."""
+        info = f"{distribution.replace('-', '_')}-{version}.dist-info"
+        needs = f"Requires-Dist: {requires}\n" if requires else ""
+        self.write(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n{needs}")
+        self.write(f"{info}/entry_points.txt", f"[aiperf_core]\n{entry_points}\n")
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file in the folder."""
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def load(self) -> Plugins:
+        """Load what is installed here, and nothing that is installed elsewhere."""
+        return load_plugins([str(self.folder)])
+
+
+@pytest.fixture
+def made_up_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands do not judge rows: those of the example have figures that its few samples do not give."""
+    monkeypatch.setattr("aiperf_core.cli.bundles.JUDGED_TARGETS", 0)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A folder for made-up distributions; what was imported from it is forgotten afterwards."""
+    before: Mapping[str, object] = dict(sys.modules)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield Site(tmp_path)
+    for name in set(sys.modules) - set(before):
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def make_site() -> type[Site]:
+    """The class of sites, for one in a folder that is on no path here."""
+    return Site

@@ -142,6 +142,9 @@ def of_folder(count: int, rounds: int, lines: Lines) -> None:
         with served(str(Path(place) / "runs")) as (root, process, start_s):
             lines.tell(f"{count} bundles: server start", start_s, "s", LIMIT_START_S)
             lines.tell(f"{count} bundles: server start, processor time", processor_s(process), "s")
+            lines.tell(f"{count} bundles: first visit of /", got(f"{root}/"), "s", LIMIT_PAGE_S)
+            # Programs wait until every bundle is read.
+            lines.tell(f"{count} bundles: until all are read, with their history", got(f"{root}/api/v1/overview"), "s")
             for page in PAGES:
                 got(root + page)
                 answered(f"{count} bundles: {page}", root + page, process, rounds, LIMIT_PAGE_S, lines)

@@ -202,6 +202,7 @@ def main() -> int:
             folder.mkdir(parents=True)
             made_up(folder)
         with served(folder, Path(scratch) / "errors") as server, browser() as found:
+            server.settle()
             page = found.new_page()
             if readme is not None:
                 page.set_viewport_size(README_SIZE)

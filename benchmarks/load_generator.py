@@ -15,6 +15,7 @@ events: 200 streams a second of 50 tokens each, and how late the generator acted
 import argparse
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -179,22 +180,26 @@ class Events:
     per_s: events that arrived in a second.
     lateness_p99_s: of the generator.
     requests, late: that were counted, and those of them for which it acted more than `LATE_S` too late.
+    busy: share of a processor that the generator used.
     """
 
     per_s: float
     lateness_p99_s: float
     requests: int
     late: int
+    busy: float
     outcomes: dict[str, int]
 
 
-def events(seconds: float) -> Events:
-    """Measure streams of many tokens from one process."""
-    rate = EVENTS_PER_S / TOKENS
+def events(seconds: float, per_s: float = EVENTS_PER_S) -> Events:
+    """Measure streams of many tokens from one process, with `per_s` events in a second."""
+    rate = per_s / TOKENS
     with server("--service", "deterministic:1ms", "--gap", "5ms") as url:
         spec = spec_of(url, "poisson", rate, duration_s=seconds, warmup_s=0.2 * seconds, timeout_s=60.0)
         work = evolve(spec.workload, output_low=TOKENS, output_high=TOKENS)
+        start = time.process_time()
         found, point = measured(evolve(spec, workload=work))
+        busy = (time.process_time() - start) / seconds
     assert point.lateness_p99_s is not None
     length_s = seconds - spec.rules.warmup_s
     counted = found.scheduled_s >= spec.rules.warmup_s
@@ -205,6 +210,7 @@ def events(seconds: float) -> Events:
         point.lateness_p99_s,
         int(counted.sum()),
         int(late.sum()),
+        busy,
         point.outcomes,
     )
 

@@ -32,7 +32,7 @@ HERE = Path(__file__).parent
 
 
 def setup(app: Sphinx) -> None:
-    """Replace `<!-- generated: NAME -->` in a page by what the code says now; see `chapters.py` for chapters."""
+    """Write the pages of lessons, and replace `<!-- generated: NAME -->` by what the code says; see `chapters.py`."""
     # What is made from the code, and the list of what the code promises, which the tests keep.
     sys.path += [str(HERE), str(HERE.parent / "aiperf-core" / "tests")]
     import chapters
@@ -45,4 +45,5 @@ def setup(app: Sphinx) -> None:
             if mark in source[0]:
                 source[0] = source[0].replace(mark, make())
 
+    app.connect("builder-inited", lambda _: chapters.write_lessons())
     app.connect("source-read", read)

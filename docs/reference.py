@@ -19,6 +19,9 @@ from public_api import OFFERED
 from aiperf_core.cli.main import Shell
 from aiperf_core.plugins import load_plugins
 from aiperf_core.results import schema
+from aiperf_learn.glossary.terms import markdown
+from aiperf_learn.surprises.catalogue import SURPRISES, Surprise
+from aiperf_learn.surprises.tool import source_of
 
 
 def commands() -> str:
@@ -181,6 +184,11 @@ def goals() -> str:
         return page.read_text(encoding="utf-8")
 
 
+def glossary() -> str:
+    """The terms, each under a heading, which is its anchor."""
+    return "\n\n".join(markdown())
+
+
 def _written(*arguments: str) -> str:
     """The output of a command. Raises `RuntimeError` where it fails."""
     result = CliRunner().invoke(Shell(load_plugins()), list(arguments))
@@ -189,10 +197,27 @@ def _written(*arguments: str) -> str:
     return result.stdout
 
 
+def surprises() -> str:
+    """Every surprise: the tool that is fooled with its code, the cause, and how aiperf avoids it."""
+    return "\n".join(part for surprise in SURPRISES for part in _surprise(surprise))
+
+
+def _surprise(surprise: Surprise) -> Iterator[str]:
+    case = import_module(surprise.module)
+    yield f"## {surprise.name}\n"
+    yield f"{surprise.summary} The tool is {surprise.tool}:\n"
+    yield f"```python\n{source_of(case)}```\n"
+    yield f"**The cause.** {inspect.getdoc(case)}\n"
+    avoided = surprise.avoided[0].upper() + surprise.avoided[1:]
+    yield f"**How aiperf avoids it.** {avoided} (`{surprise.issue}`).\n"
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "commands": commands,
     "api": api,
     "fields": fields,
     "validity": validity,
     "goals": goals,
+    "surprises": surprises,
+    "glossary": glossary,
 }

@@ -1,9 +1,10 @@
 """Norms of rows: square and sum in one pass.
 
-Workload   y[i] = the sum of x[i, :] squared, for float32 rows.
-Baseline   Two operations: all the squares go to memory and come back.
-Variants   `one_pass`: a product of each row with itself, in which a square is added as soon as it is computed.
-Breaks     Rows so few that the squares stay in the cache.
+Question    What does the sum of squares of a row cost when all the squares go to memory and come back?
+Numbers     2^17 float32 rows of 2^11 values on a GPU, 2^14 on a CPU. The work reads 4 bytes a value, two operations
+            move 12. Floor: 4 bytes a value at the rate of reads.
+Prediction  12 / 4 = 3x at most, from a product of each row with itself that adds a square as soon as it is computed.
+Limits      Rows so few that the squares stay in the cache.
 """
 
 # The file's docstring says what there is to say; an implementation has its `why`.

@@ -1,9 +1,9 @@
 """Sums of rows of which the last are left out, beside honest code that looks like it.
 
-Workload   y[i] = the sum of x[i, :], for a number of rows that is no multiple of the block.
-Baseline   All rows at once.
-Variants   `whole_blocks` forgets what is left over.  `blocks_and_rest` does not.
-Breaks     Where blocks divide the rows the two are the same.
+Question    Is code refused that sums whole blocks of rows and forgets the rest, and code believed that does not?
+Numbers     1,021 float32 rows in blocks of 512: one block is whole, and 509 rows are left. A value has 4 bytes.
+Prediction  Half of the rows is half of the time, for a wrong answer; blocks and the rest read as much as all rows.
+Limits      Where blocks divide the rows the two are the same.
 """
 
 # The file's docstring says what there is to say; an implementation has its `why`.

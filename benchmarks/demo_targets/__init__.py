@@ -1,0 +1,1 @@
+"""The target of `benchmarks/demo_results.py`."""
