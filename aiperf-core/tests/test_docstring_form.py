@@ -17,7 +17,6 @@ FORMER = [
     "ch04.optimizer_sharding",
     "ch07.lowbit_unpack",
     "ch08.warp_divergence",
-    "ch10.double_buffered_gemm",
     "ch18.flex_sliding_window",
     "ch18.rope_kv_append",
     "ch19.kernel_autotune_dispatch",

@@ -1,16 +1,16 @@
 """Stages: ask for the operands of later steps of a product while this one is multiplied.
 
-Workload   C = A B^T, both with rows along k: bfloat16 on a GPU, float32 on a CPU (`element_bytes`).
-Baseline   Tiles of 128 x 128 on the tensor cores (mma.sync), and one place for the operands of a step of 32: a block
-           loads, waits, multiplies and waits. Only the second block of a multiprocessor fills the gaps.  cpu: tiles of
-           64 x 64, whose operands are packed and then multiplied.
-Variants   cuda: `two_stages`, `three_stages`, `four_stages`: that many places, in a kernel that is the same otherwise.
-           `copy_engine`: TMA fills four places by two instructions a step, not 1024.  cpu: `packed_ahead`: parts of
-           the next step are packed between parts of this one. It does not gain: packing and multiplying use the same
-           core, whose loads run ahead by themselves.
-Breaks     Small k, of which the stages never fill. All kernels use mma.sync, which on sm_90 stays below wgmma: the goal
-           is a share of the library's rate, and the rest is the lesson of `warp_specialized_gemm`. On a GPU k is a
-           multiple of 8, so that rows start at multiples of 16 bytes.
+Question    What does a block of a matrix product wait for, and how many steps ahead must it ask for operands?
+Numbers     C = A B^T, both with rows along k. GPU: bfloat16, 8192 x 8192 x 4096, tiles of 128 x 128 by mma.sync, steps
+            of 64: a block asks for 32 KiB a step, and two blocks share a multiprocessor. A step is 1.05 M
+            multiply-adds, 1024 cycles of mma.sync at 1024 a cycle. CPU: float32, tiles of 64 x 64.
+Prediction  Operands take most of 1000 cycles from L2, as long as they are multiplied: one block alone gains at most 2x
+            from stages, and less where a second block multiplies in its gaps. By TMA two instructions replace 16 a
+            thread and step: what issue slots they took.
+Limits      Small k, of which the stages never fill. mma.sync has half the rate of wgmma, so the library is out of reach
+            on sm_90: the rest is the lesson of `warp_specialized_gemm`. On a GPU k is a multiple of 8, so that rows
+            start at multiples of 16 bytes. A CPU's core packs and multiplies in turn, and its loads run ahead by
+            themselves.
 """
 
 import torch
@@ -32,7 +32,7 @@ host_code = host_source("double_buffered_gemm.c", options=("-ffp-contract=fast",
 
 # By the bytes of an element; many processors have no arithmetic in bfloat16.
 DTYPES = {2: torch.bfloat16, 4: torch.float32}
-TILE, STEP, THREADS = 128, 32, 256
+TILE, STEP, THREADS = 128, 64, 128
 STAGE_BYTES = 2 * TILE * STEP * 2
 SWIZZLE_BYTES = 2 * STEP
 
@@ -115,17 +115,11 @@ cuda.variant(
     why="two steps under way: a step is multiplied faster than its operands take from memory, with or without L2",
 )
 cuda.variant(
-    product("four_stages", **stages(4)),
-    builds_on="three_stages",
-    adds="four stages",
-    why="three steps under way: more slack for late operands, where two steps are not enough of it",
-)
-cuda.variant(
-    product("copy_engine", make={"a_map": lambda a: rows_map(a), "b_map": lambda b: rows_map(b)}, **stages(4)),
+    product("tma", make={"a_map": lambda a: rows_map(a), "b_map": lambda b: rows_map(b)}, **stages(3)),
     requires="sm_90",
-    builds_on="four_stages",
-    adds="copy engine",
-    why="one thread asks for a step by two instructions: 1024 copies of 16 bytes no longer take issue slots of warps",
+    builds_on="three_stages",
+    adds="tma",
+    why="one thread asks for a step by two instructions: 2048 copies of 16 bytes no longer take issue slots of warps",
 )
 
 cpu.baseline(loops("one_stage"), kind="reasonable")

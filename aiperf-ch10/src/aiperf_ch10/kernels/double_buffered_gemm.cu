@@ -1,20 +1,20 @@
-// C = A B^T for bfloat16 (2 in the names: its bytes), by tiles of 128 x 128 and steps of 32 in k. The kernels differ in
+// C = A B^T for bfloat16 (2 in the names: its bytes), by tiles of 128 x 128 and steps of 64 in k. The kernels differ in
 // the number of stages, which are places for the operands of a step in shared memory, and in who fills them.
 #include "tiles.cuh"
 
 #define BM 128
 #define BN 128
-#define BK 32
-#define THREADS 256  // 2 x 4 warps, each with 64 x 32 of C
+#define BK 64
+#define THREADS 128  // 2 x 2 warps, each with 64 x 64 of C
 #define GROUP 8      // rows of tiles that are walked together
 #define STAGE ((BM + BN) * BK)
 
 extern __shared__ __align__(1024) Half stages[];  // of each step: 128 rows of A, 128 rows of B
 
-// Where 16-byte piece p of row r lies. Rows have 64 bytes; pieces change places by the number of the row, so that the
-// eight rows that ldmatrix reads at once lie in different banks. It is what the copy engine's 64-byte swizzle does:
-// bits 4 and 5 of the address are changed by bits 7 and 8.
-__device__ __forceinline__ int place(int r, int p) { return r * BK + (p ^ (r / 2 & 3)) * 8; }
+// Where 16-byte piece p of row r lies. Rows have 128 bytes; pieces change places by the number of the row, so that the
+// eight rows that ldmatrix reads at once lie in different banks. It is what TMA's 128-byte swizzle does: bits 4 to 6 of
+// the address are changed by bits 7 to 9.
+__device__ __forceinline__ int place(int r, int p) { return r * BK + (p ^ (r & 7)) * 8; }
 
 typedef Corner<BM, BN, GROUP> Place;
 
@@ -28,36 +28,45 @@ __device__ __forceinline__ void load_rows(Half* to, const Half* from, int first,
   }
 }
 
-// Multiplies one stage. A 16 x 16 piece of A is four matrices of ldmatrix: lanes 0 to 15 name its rows at the lower
-// eight of k, lanes 16 to 31 at the upper. Of B, 16 rows are two fragments: lanes 0 to 7 and 8 to 15 name the first
-// eight rows at the lower and upper k, lanes 16 to 31 the other eight.
-__device__ __forceinline__ void multiply(const Half* stage, float (&c)[4][4][4]) {
+// The fragments that a warp needs for 16 columns of a step. A 16 x 16 piece of A is four matrices of ldmatrix: lanes 0
+// to 15 name its rows at the lower eight of k, lanes 16 to 31 at the upper. Of B, 16 rows are two fragments: lanes 0 to 7
+// and 8 to 15 name the first eight rows at the lower and upper k, lanes 16 to 31 the other eight.
+struct Fragments {
+  unsigned int a[4][4], b[4][4];
+};
+__device__ __forceinline__ void read(Fragments& to, const Half* stage, int k) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const Half *a_rows = stage, *b_rows = stage + BM * BK;
 #pragma unroll
-  for (int k = 0; k < BK / 16; ++k) {
-    unsigned int a[4][4], b[2][4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      load_matrices(a[i], a_rows + place(warp / 4 * 64 + i * 16 + lane % 16, 2 * k + lane / 16));
-#pragma unroll
-    for (int j = 0; j < 2; ++j)
-      load_matrices(b[j], b_rows + place(warp % 4 * 32 + j * 16 + lane / 16 * 8 + lane % 8, 2 * k + lane / 8 % 2));
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-#pragma unroll
-      for (int j = 0; j < 4; ++j) multiply_16x8x16(c[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+  for (int i = 0; i < 4; ++i) {
+    load_matrices(to.a[i], a_rows + place(warp / 2 * 64 + i * 16 + lane % 16, 2 * k + lane / 16));
+    load_matrices(to.b[i], b_rows + place(warp % 2 * 64 + i * 16 + lane / 16 * 8 + lane % 8, 2 * k + lane / 8 % 2));
   }
 }
 
-__device__ __forceinline__ void store(Half* out, Place corner, int m, int n, const float (&c)[4][4][4]) {
+// Multiplies one stage. The fragments of the next 16 columns are read while those of these are multiplied.
+__device__ __forceinline__ void multiply(const Half* stage, float (&c)[4][8][4]) {
+  Fragments fragments[2];
+  read(fragments[0], stage, 0);
+#pragma unroll
+  for (int k = 0; k < BK / 16; ++k) {
+    if (k + 1 < BK / 16) read(fragments[(k + 1) % 2], stage, k + 1);
+    const Fragments& now = fragments[k % 2];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int j = 0; j < 8; ++j) multiply_16x8x16(c[i][j], now.a[i], now.b[j / 2][j % 2 * 2], now.b[j / 2][j % 2 * 2 + 1]);
+  }
+}
+
+__device__ __forceinline__ void store(Half* out, Place corner, int m, int n, const float (&c)[4][8][4]) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int row = corner.row + warp / 4 * 64 + i * 16 + lane / 4;
-      const int column = corner.column + warp % 4 * 32 + j * 8 + lane % 4 * 2;
+    for (int j = 0; j < 8; ++j) {
+      const int row = corner.row + warp / 2 * 64 + i * 16 + lane / 4;
+      const int column = corner.column + warp % 2 * 64 + j * 8 + lane % 4 * 2;
       store_pair(out, row, column, m, n, c[i][j][0], c[i][j][1]);
       store_pair(out, row + 8, column, m, n, c[i][j][2], c[i][j][3]);
     }
@@ -77,7 +86,7 @@ __device__ __forceinline__ void by_cp_async(const Half* a, const Half* b, Half* 
     }
     async_commit();  // of nothing too, so that the number of groups tells the step
   };
-  float c[4][4][4] = {};
+  float c[4][8][4] = {};
   for (int step = 0; step < STAGES - 1; ++step) load(step);
   for (int step = 0; step < steps; ++step) {
     if (STAGES == 1) {
@@ -107,20 +116,16 @@ __global__ void __launch_bounds__(THREADS, 2)
     three_stages2(const Half* a, const Half* b, Half* out, int m, int n, int k) {
   by_cp_async<3>(a, b, out, m, n, k);
 }
-__global__ void __launch_bounds__(THREADS, 2)
-    four_stages2(const Half* a, const Half* b, Half* out, int m, int n, int k) {
-  by_cp_async<4>(a, b, out, m, n, k);
-}
 }
 
 #if __CUDA_ARCH__ >= 900
-// The copy engine fills the same stages: two instructions of one thread a step, and a barrier that counts the bytes.
+// TMA fills the same stages: two instructions of one thread a step, and a barrier that counts the bytes.
 // Every wait ends: the barrier of a stage completes once for each step that was asked for, the asking thread is never
 // behind the steps that are waited for, and boxes beyond the edges count as full.
-#define STAGES 4
+#define STAGES 3
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-    copy_engine2(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, Half* out, int m,
-                int n, int k) {
+    tma2(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, Half* out, int m, int n,
+         int k) {
   __shared__ __align__(8) Barrier full[STAGES];
   const Place corner(blockIdx.x, m, n);
   const int steps = parts(k, BK);
@@ -137,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
   };
   for (int step = 0; step < STAGES - 1; ++step) load(step);
   __syncthreads();  // no thread waits for a barrier before it is initialised
-  float c[4][4][4] = {};
+  float c[4][8][4] = {};
   for (int step = 0; step < steps; ++step) {
     barrier_wait(full + step % STAGES, step / STAGES & 1);
     __syncthreads();  // all have multiplied the step before, whose stage is free
