@@ -47,7 +47,9 @@ def cost(n, folds):
 
 bench.awkward({"n": 1, "folds": 1}, {"n": 4099, "folds": 32})
 cuda.reach(of="LAT", at_most=2.0)
-cuda.reach(of="GRAPH", at_most=1.25, launches=64, implementation="graph")
+# An empty node for each kernel, as long again for its read of the L2 and its write, and the host's wait of about 40 nodes
+# once: 2.6 of 64 nodes each; 5 % for the rest.
+cuda.reach(of="GRAPH", at_most=2.8, launches=64, implementation="graph")
 
 
 def offset(number):

@@ -102,7 +102,9 @@ bench.awkward(
 )
 bench.accept("cost.bytes_read", because="places of the caches that no token belongs to need not be read")
 cuda.reach(of="BW", at_least=0.80, size="prefill")
-cuda.reach(of="GRAPH", at_most=4)
+# The bytes take as long as three empty nodes; a place is read before the cache is written, and a row before its store:
+# two trips to memory of about one node each; and the node itself. A fifth for the rest.
+cuda.reach(of="GRAPH", at_most=1.2 * 6)
 
 
 def rotate(qkv, positions, table, heads, kv_heads, interleaved):
