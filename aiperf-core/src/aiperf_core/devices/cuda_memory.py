@@ -7,6 +7,9 @@ import torch
 from aiperf_core.errors import AiperfError, SkipError
 
 _LAZY_PEER_ACCESS = 1
+# Of a page of a large allocation. An allocation that is no multiple of it may be mapped by another process in small pages,
+# and reads there then wait for translations of addresses (CUDA 13.0, driver 580).
+PAGE_BYTES = 2 << 20
 
 
 class _CudaMemory:
@@ -23,11 +26,12 @@ class _CudaMemory:
 
 
 def create(size: int, device: str) -> tuple[torch.Tensor, str]:
-    """`size` bytes as a uint8 tensor, and the handle by which other processes map them."""
+    """`size` bytes as a uint8 tensor, and the handle by which other processes map them. Whole pages are allocated."""
     runtime, _ = cuda_bindings()
     torch.cuda.init()
     torch.zeros(1, device=device)  # makes the context current on this thread
-    pointer = int(checked(runtime.cudaMalloc(size), f"allocating {size:,} bytes for inputs and outputs"))
+    whole = -(-size // PAGE_BYTES) * PAGE_BYTES
+    pointer = int(checked(runtime.cudaMalloc(whole), f"allocating {whole:,} bytes for inputs and outputs"))
     handle = checked(runtime.cudaIpcGetMemHandle(pointer), "sharing memory between processes")
     return torch.as_tensor(_CudaMemory(pointer, size), device=device), bytes(handle.reserved).hex()
 
