@@ -47,8 +47,8 @@ def cost(n, folds):
 
 bench.awkward({"n": 1, "folds": 1}, {"n": 4099, "folds": 32})
 cuda.reach(of="LAT", at_most=2.0)
-# An empty node for each kernel, as long again for its read of the L2 and its write, and the host's wait of about 40 nodes
-# once: 2.6 of 64 nodes each; 5 % for the rest.
+# An empty node for each kernel, as long again for its read of the L2 and its write, and the host's wait of about 40
+# nodes once: 2.6 of 64 nodes each; 5 % for the rest.
 cuda.reach(of="GRAPH", at_most=2.8, launches=64, implementation="graph")
 
 

@@ -1,18 +1,14 @@
 """All-to-all: send tokens to their experts and back, and no padding with them.
 
-Workload   Each rank has `tokens` tokens of `width` bfloat16, and `experts` experts, which multiply by a vector of their
-           own. Each token goes to two experts, and some experts are asked much more often than others (Zipf). Each rank
-           shall hold what both made of its tokens, in the order of the tokens.
-Baseline   An antipattern: every rank sends every expert as many rows as the fullest queue has anywhere; most of them
-           are zeros.
-Variants   `exact_splits`: ranks tell each other how many rows will come, and send only rows. On GPUs the host waits for
-           these numbers, and the rows are sorted before and after.  `send_once`: a token whose two experts lie on one
-           rank goes there once.  `two_stages`: first within groups of neighbours, then between the groups. What it
-           teaches: within one machine this loses, because every row travels twice; between machines few large messages
-           gain over many small ones.  `puts` (cuda): a kernel writes each row into the memory of its expert's rank, and
-           that rank writes the product where the token lives: no sorting, and no wait of the host.  `puts_once` (cuda):
-           the same, a token once a rank.
-Breaks     Few tokens: the meetings of the ranks take longer than the rows. Experts that are all asked alike.
+Question    What do padding, sorting and a host that waits for counts cost, when experts live on other ranks?
+Numbers     A rank has 16384 tokens of 4096 bfloat16 and 16 of 32 experts on two GPUs; each token goes to two experts,
+            of which some are asked much more often than others (Zipf). Half of 2 x 16384 rows cross, and their products
+            come back: 268 MB each way. Padded to the fullest queue of any expert a rank sends several times that.
+Prediction  The gain is the padding: rows of the fullest queue times the experts, over the rows that are sent. A token
+            whose two experts lie on one rank goes once: a quarter of the rows on two ranks.
+Limits      Few tokens: the meetings of the ranks take longer than the rows. Experts that are all asked alike. Two
+            stages lose within one machine, because every row travels twice; between machines few large messages gain
+            over many small ones. On GPUs `exact_splits` waits for the counts, and sorts rows before and after.
 """
 
 from math import isqrt

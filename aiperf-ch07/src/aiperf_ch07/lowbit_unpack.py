@@ -1,13 +1,13 @@
 """Packed weights: wide accesses, and bits in place of conversions.
 
-Workload   bfloat16 weights from packed ones of `bits` 4 (0 to 15, less 8, two a byte) or 8 (e4m3), times a bfloat16
-           scale for every 128 of them.
-Baseline   A byte a thread, so that each lane loads one byte and stores two or four (cpu: a byte after the other).
-Variants   `wide`: eight weights a thread, stored in one 16-byte access (cpu: a group at a time, in SIMD).
-           `unrolled` (cuda): four such accesses a thread.  `by_bits` (cuda): prmt and lop3 write the weights into the
-           last bits of a bfloat16, two at once. What it teaches: memory is the bound as soon as stores are wide, and
-           fewer instructions only leave room for other work, such as the product in `ch07.lowbit_gemv`.
-Breaks     sm_89 and later have a conversion of e4m3, and bits win nothing over it. `by_bits` needs scales below 256.
+Question    What bounds the unpacking of 4-bit weights: the instructions of each weight, or its loads and stores?
+Numbers     2^30 weights of `bits` 4 (0 to 15, less 8, two a byte) or 8 (e4m3) to bfloat16, times a bfloat16 scale for
+            every 128 of them: 0.5 bytes read and 2 written for a weight, 2.7 GB in all. A thread with a byte stores 4
+            bytes at a time: four times the store instructions of 16-byte accesses.
+Prediction  At most 4x from 16-byte stores, where they were the bound; then memory is. A conversion of a weight takes 3
+            to 4 instructions, prmt and lop3 make two at once: no gain where memory is the bound.
+Limits      sm_89 and later have a conversion of e4m3, and bits win nothing over it. `by_bits` needs scales below 256.
+            Fewer instructions leave room for other work, such as the product in `ch07.lowbit_gemv`.
 """
 
 import torch

@@ -113,6 +113,7 @@ cuda.variant(
     builds_on="two_stages",
     adds="three stages",
     why="two steps under way: a step is multiplied faster than its operands take from memory, with or without L2",
+    teaches="a step ahead is enough where another block multiplies meanwhile; a third stage takes L1's place",
 )
 cuda.variant(
     product("tma", make={"a_map": lambda a: rows_map(a), "b_map": lambda b: rows_map(b)}, **stages(3)),

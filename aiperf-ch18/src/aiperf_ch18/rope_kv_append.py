@@ -1,14 +1,13 @@
 """Rotary positions and the paged cache: what follows the QKV product is one pass over its result.
 
-Workload   Of each token: queries, keys and values as one row of a product, bfloat16. Queries and keys are rotated by
-           the token's position, in float32; keys and values go to the token's place in a cache of pages of 16 places.
-           Cosines and sines of all positions are a table. Pairs are (i, i + half), or neighbours (`interleaved`).
-Baseline   One torch operation after the other: float32 copies, products, a concatenation, a conversion, and two
-           scattered writes.
-Variants   `compiled` (cuda): torch.compile, which fuses what is not scattered.  `fused`: one kernel reads a row and
-           writes it where it belongs; on a GPU with a program for each head.  `heads_together` (cuda): a program has
-           all heads of its token, which have the same cosines and sines, and the same place.
-Breaks     A single token: then every form is the time of its launches. An odd width, which has no pairs, is an error.
+Question    What do rotation and append cost a decode step as separate operations, and as one kernel?
+Numbers     256 sequences with a new token each: 32 heads of queries, 8 of keys and of values, width 128, bfloat16, as a
+            row of a product. Queries and keys are rotated by the token's position in float32, keys and values go to its
+            place in pages of 16. 3.1 MB are read and as many written: less time than two launches.
+Prediction  Some ten operations are ten launches and float32 copies between them: one kernel takes a launch, two trips
+            to memory in a row and the bytes. With all heads in a program the table of cosines is read once a token.
+Limits      A single token: then every form is the time of its launches. Thousands of tokens (`--size prefill`), where
+            the bytes are the bound. An odd width, which has no pairs, is an error.
 """
 
 import torch

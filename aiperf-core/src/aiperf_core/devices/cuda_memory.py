@@ -7,8 +7,8 @@ import torch
 from aiperf_core.errors import AiperfError, SkipError
 
 _LAZY_PEER_ACCESS = 1
-# Of a page of a large allocation. An allocation that is no multiple of it may be mapped by another process in small pages,
-# and reads there then wait for translations of addresses (CUDA 13.0, driver 580).
+# Of a page of a large allocation. An allocation that is no multiple of it may be mapped by another process in small
+# pages, and reads there then wait for translations of addresses (CUDA 13.0, driver 580).
 PAGE_BYTES = 2 << 20
 
 
