@@ -66,8 +66,8 @@ bench.awkward(*({"n": n, "share": share} for n, share in ((1, 1), (31, 0), (8193
 cuda.reach(
     of="FMA:fp32",
     at_least=0.65,
-    cause="a third of the instructions are those of the list and of short paths in vain: with every element on the long "
-    "path it is reached",
+    cause="a third of the instructions are those of the list and of short paths in vain: with every element on the "
+    "long path it is reached",
     shown_by="size:share=1",
 )
 
