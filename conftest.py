@@ -221,12 +221,12 @@ class Emulated:
     @staticmethod
     def compile(source: Path, header: Path, folder: Path) -> None:
         """Make the library in a folder. `header` has the compiled header."""
-        # Dynamic shared memory is declared `extern`; here it is defined.
-        text = source.read_text().replace("extern __shared__", "__shared__").replace("[];", "[1 << 17];")
-        copy = folder / source.name
-        copy.write_text(text)
-        folders = (f"-I{header}", f"-I{EMULATOR}", f"-I{source.parent}")
-        _gcc("-x", "c++", "-shared", "-include", HEADER, *folders, copy, "-o", folder / LIBRARY)
+        for file in (source, *source.parent.glob("*.cuh")):
+            # Dynamic shared memory is declared `extern`; here it is defined.
+            text = file.read_text().replace("extern __shared__", "__shared__").replace("[];", "[1 << 17];")
+            (folder / file.name).write_text(text)
+        folders = (f"-I{header}", f"-I{EMULATOR}")
+        _gcc("-x", "c++", "-shared", "-include", HEADER, *folders, folder / source.name, "-o", folder / LIBRARY)
 
     def launch(self, name: str, *args: object, grid: tuple[int, int], threads: int, **how: int) -> None:
         """Launch, and demand that every wait ends. `how` has cluster, eager, at_once and seed."""
@@ -239,8 +239,9 @@ class Emulated:
 
     @staticmethod
     def box_map(matrix: Any, box: tuple[int, int], swizzle_bytes: int) -> Any:
-        """What the emulator takes for a tensor map of a matrix of two-byte elements."""
-        data = struct.pack("7q", matrix.data_ptr(), *matrix.shape, 2 * matrix.stride(0), *box, swizzle_bytes)
+        """What the emulator takes for a tensor map of a matrix of elements of one or two bytes."""
+        size = matrix.element_size()
+        data = struct.pack("8q", matrix.data_ptr(), *matrix.shape, size * matrix.stride(0), *box, swizzle_bytes, size)
         return ctypes.create_string_buffer(data, len(data))
 
     @staticmethod

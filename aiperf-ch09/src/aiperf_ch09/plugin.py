@@ -49,3 +49,10 @@ def aiperf_targets() -> Iterable[Target]:
             *("technique-11", "technique-29", "technique-35", "technique-36", "technique-38", "technique-46"),
         ),
     )
+    yield Target(
+        "fp8_gemm",
+        "Multiply in eight bits at twice the rate, with a scale where sizes differ",
+        goal="speed",
+        devices="cuda",
+        tags=("gemm", "cuda-cpp", "fp8", "tma", "technique-11"),
+    )

@@ -247,22 +247,37 @@ void product_wait() {  // `.aligned`: the lanes of a warp are together
   run_pending(fiber->products, N);
   __syncwarp();
 }
-// Element (r, k) of an operand of rows of 128 bytes, in groups of eight, with the 128-byte swizzle.
-inline float element(uint64_t start, int r, int k) {
-  const uint64_t at = start + r * 128 + k * 2;
-  return from_bf16(*(unsigned short*)(at ^ (at >> 7 & 7) << 4));
+// The bytes of an operand from byte k of row r on: rows of 128 bytes, in groups of eight, with the 128-byte swizzle.
+inline const char* in_operand(uint64_t start, int r, int k) {
+  const uint64_t at = start + r * 128 + k;
+  return (const char*)(at ^ (at >> 7 & 7) << 4);
 }
-inline void multiply_64x256x16(float (&d)[128], uint64_t a, uint64_t b, int keep = 1) {
+inline float of_bf16(const char* at) { return from_bf16(*(const unsigned short*)at); }
+inline float of_e4m3(const char* at) {
+  const int bits = *(const unsigned char*)at, power = bits >> 3 & 15, digits = bits & 7;
+  const float size = power ? ldexpf(1 + digits / 8.0f, power - 7) : ldexpf(digits / 8.0f, -6);
+  return bits & 128 ? -size : size;
+}
+// D (64 x 2 N) += A (64 x 32 bytes) B^T; without `keep`, D is the product alone.
+template <int N, float ELEMENT(const char*), int SIZE>
+void multiply_warpgroup(float (&d)[N], uint64_t a, uint64_t b, int keep) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
   auto work = [&d, a, b, keep, lane, warp] {
-    for (int i = 0; i < 128; ++i) {
+    for (int i = 0; i < N; ++i) {
       if (!keep) d[i] = 0;
       const int r = warp * 16 + lane / 4 + i / 2 % 2 * 8, c = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      for (int k = 0; k < 16; ++k) d[i] += element(a, r, k) * element(b, c, k);
+      for (int k = 0; k < 32; k += SIZE) d[i] += ELEMENT(in_operand(a, r, k)) * ELEMENT(in_operand(b, c, k));
     }
   };
   if (eager) work();
   else fiber->products.back().push_back(work);
+}
+inline void multiply_64x256x16(float (&d)[128], uint64_t a, uint64_t b, int keep = 1) {
+  multiply_warpgroup<128, of_bf16, 2>(d, a, b, keep);
+}
+template <int N>
+void multiply_e4m3(float (&d)[N], uint64_t a, uint64_t b, int keep) {
+  multiply_warpgroup<N, of_e4m3, 1>(d, a, b, keep);
 }
 
 // --- aiperf/bulk.cuh
@@ -280,14 +295,14 @@ inline void async_commit() { fiber->groups.emplace_back(); }
 template <int N>
 void async_wait() { run_pending(fiber->groups, N); }
 
-// A matrix of 2-byte elements, and its box.
+// A matrix of elements of one or two bytes, and its box.
 struct CUtensorMap {
-  struct Matrix { const char* base; long rows, columns, pitch_bytes, box_rows, box_columns, swizzle_bytes; }* matrix;
+  struct Matrix { const char* base; long rows, columns, pitch_bytes, box_rows, box_columns, swizzle_bytes, size; }* matrix;
 };
 // Where the swizzle puts element (r, c) of a box at `base`.
-inline unsigned short* in_box(const CUtensorMap::Matrix& m, const void* base, long r, long c) {
-  const uintptr_t at = (uintptr_t)base + (r * m.box_columns + c) * 2;
-  return (unsigned short*)(at ^ ((at >> 7) & (m.swizzle_bytes / 16 - 1)) << 4);
+inline char* in_box(const CUtensorMap::Matrix& m, const void* base, long r, long c) {
+  const uintptr_t at = (uintptr_t)base + (r * m.box_columns + c) * m.size;
+  return (char*)(at ^ ((at >> 7) & (m.swizzle_bytes / 16 - 1)) << 4);
 }
 inline void tensor_load_all(void* to, const CUtensorMap* map, int x, int y, Barrier* barrier, unsigned short mask) {
   const CUtensorMap::Matrix m = *map->matrix;
@@ -297,10 +312,11 @@ inline void tensor_load_all(void* to, const CUtensorMap* map, int x, int y, Barr
       for (long r = 0; r < m.box_rows; ++r)
         for (long c = 0; c < m.box_columns; ++c) {
           unsigned short v = 0;
-          if (y + r < m.rows && x + c < m.columns) memcpy(&v, m.base + (y + r) * m.pitch_bytes + (x + c) * 2, 2);
-          *in_block(in_box(m, to, r, c), rank) = v;
+          if (y + r < m.rows && x + c < m.columns)
+            memcpy(&v, m.base + (y + r) * m.pitch_bytes + (x + c) * m.size, m.size);
+          memcpy(in_block(in_box(m, to, r, c), rank), &v, m.size);
         }
-      in_block(barrier, rank)->change(0, -(int)(m.box_rows * m.box_columns * 2));
+      in_block(barrier, rank)->change(0, -(int)(m.box_rows * m.box_columns * m.size));
     }
   });
   if ((uintptr_t)to % 1024) failed = true;
@@ -314,7 +330,7 @@ inline void tensor_store(const CUtensorMap* map, int x, int y, const void* from)
   auto copy = [=] {
     for (long r = 0; r < m.box_rows && y + r < m.rows; ++r)
       for (long c = 0; c < m.box_columns && x + c < m.columns; ++c)
-        memcpy((char*)m.base + (y + r) * m.pitch_bytes + (x + c) * 2, in_box(m, from, r, c), 2);
+        memcpy((char*)m.base + (y + r) * m.pitch_bytes + (x + c) * m.size, in_box(m, from, r, c), m.size);
   };
   if ((uintptr_t)from % 1024) failed = true;
   if (eager) copy();
