@@ -4,9 +4,9 @@ Question    From multiply-adds in float32 to the library's product in bfloat16: 
 Numbers     C = A B^T, bfloat16 with float32 sums, 8192^3: 1.1 TFLOP. Tensor cores do 4096 FLOP a cycle and SM, so that
             a step of a tile of 128 x 256 by 64 of k takes 1024 cycles and 48 KB of operands: 48 bytes of L2 a cycle.
 Prediction  mma.sync at least 5x: its peak is about 10 times that of float32. wgmma has 16 times, but with one stage
-            copy and product alternate, and half of that is about what mma.sync has with three stages. Four stages hide the
-            copy. Then the product is the bound, and the rest is small: a cluster of two reads 32 KB a step,
-            not 48; TMA stores whole lines beside the next tile.
+            copy and product alternate, and half of that is about what mma.sync has with three stages. Four stages hide
+            the copy. Then the product is the bound, and the rest is small: a cluster of two reads 32 KB a step, not 48;
+            TMA stores whole lines beside the next tile.
 Limits      k of 8192 is 128 steps a tile, which hide its start and its end; with k = 512 (`--size short`) they are a
             third of the time, and blocks that stay and stores by TMA pay. k is a multiple of 8 but for the baseline,
             and for `tma_store` n too. Tiles that fill the chip badly: 2048 tiles are 15.5 waves of 132 SMs.
