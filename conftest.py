@@ -1,11 +1,13 @@
 """For the tests of all packages."""
 
+import ctypes
 import fcntl
 import functools
 import gc
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -14,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psutil
 import pytest
@@ -195,6 +197,75 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[P
         return folder
 
     return make
+
+
+EMULATOR = Path(__file__).parent / "aiperf-core" / "tests" / "emulator"
+HEADER, LIBRARY = "cuda_on_host.h", "kernels.so"
+# Hidden symbols: each library has variables of its own, also beside another of these libraries. Not fortified: that
+# takes a jump to another stack for an error.
+GCC = ("g++", "-std=c++17", "-O1", "-w", "-fno-strict-aliasing", "-fvisibility=hidden", "-fPIC", "-pthread",
+       "-U_FORTIFY_SOURCE")  # fmt: skip
+
+
+def _gcc(*arguments: str | Path) -> None:
+    run = subprocess.run([*GCC, *arguments], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[:3000]
+
+
+class Emulated:
+    """A file of CUDA C++ as a library of the host, which launches on tensors of the host."""
+
+    def __init__(self, library: Path) -> None:
+        self.library = ctypes.CDLL(str(library))
+
+    @staticmethod
+    def compile(source: Path, header: Path, folder: Path) -> None:
+        """Make the library in a folder. `header` has the compiled header."""
+        for file in (source, *source.parent.glob("*.cuh")):
+            # Dynamic shared memory is declared `extern`; here it is defined.
+            text = file.read_text().replace("extern __shared__", "__shared__").replace("[];", "[1 << 17];")
+            (folder / file.name).write_text(text)
+        folders = (f"-I{header}", f"-I{EMULATOR}")
+        _gcc("-x", "c++", "-shared", "-include", HEADER, *folders, folder / source.name, "-o", folder / LIBRARY)
+
+    def launch(self, name: str, *args: object, grid: tuple[int, int], threads: int, **how: int) -> None:
+        """Launch, and demand that every wait ends. `how` has cluster, eager, at_once and seed."""
+        values = (ctypes.c_long * 12)(*(self._word(one) for one in args))
+        kernel = ctypes.cast(getattr(self.library, name), ctypes.c_void_p)
+        how = {"cluster": 1, "eager": 1, "at_once": 0, "seed": 1, **how}
+        assert self.library.emulate(kernel, values, *grid, threads, *map(int, how.values())), (
+            f"{name}: a wait does not end, or an address is not aligned"
+        )
+
+    @staticmethod
+    def box_map(matrix: Any, box: tuple[int, int], swizzle_bytes: int) -> Any:
+        """What the emulator takes for a tensor map of a matrix of elements of one or two bytes."""
+        size = matrix.element_size()
+        data = struct.pack("8q", matrix.data_ptr(), *matrix.shape, size * matrix.stride(0), *box, swizzle_bytes, size)
+        return ctypes.create_string_buffer(data, len(data))
+
+    @staticmethod
+    def _word(value: Any) -> int:
+        if isinstance(value, ctypes.Array):
+            return ctypes.addressof(value)
+        return int(value) if isinstance(value, int) else value.data_ptr()
+
+
+@pytest.fixture
+def emulated(request: pytest.FixtureRequest, once: Callable[..., Path]) -> Callable[[str], Emulated]:
+    """Compile a file of the package's CUDA kernels for the host, once for all tests. Skips where there is no g++."""
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    header = once(
+        "emulator", lambda folder: _gcc("-x", "c++-header", EMULATOR / HEADER, "-o", folder / f"{HEADER}.gch")
+    )
+    (kernels,) = (request.path.parents[1] / "src").glob("*/kernels")
+
+    def compiled(name: str) -> Emulated:
+        make = functools.partial(Emulated.compile, kernels / name, header)
+        return Emulated(once(f"emulated-{kernels.parent.name}-{name}", make) / LIBRARY)
+
+    return compiled
 
 
 # Sleeps 1 ms again and again on each processor. Prints the seconds by which it woke more than 1 ms late, in all.

@@ -39,3 +39,20 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("gemm", "cuda-cpp", "async", "technique-28", "technique-31", "technique-32", "technique-34"),
     )
+    yield Target(
+        "tensor_core_gemm",
+        "Keep the tensor cores fed: from one stage to a cluster's multicast",
+        goal="speed",
+        devices="cuda",
+        tags=(
+            *("gemm", "cuda-cpp", "tma", "clusters", "lab-blackwell-matmul", "lab-hopper-gemm-ladder"),
+            *("technique-11", "technique-29", "technique-35", "technique-36", "technique-38", "technique-46"),
+        ),
+    )
+    yield Target(
+        "fp8_gemm",
+        "Multiply in eight bits at twice the rate, with a scale where sizes differ",
+        goal="speed",
+        devices="cuda",
+        tags=("gemm", "cuda-cpp", "fp8", "tma", "technique-11"),
+    )

@@ -1,4 +1,4 @@
-// Runs the chapter's kernels on the host, to test their index arithmetic and their barriers where there is no GPU.
+// Runs kernels of chapters on the host, to test their index arithmetic and their barriers where there is no GPU.
 // Threads of a block are coroutines, in random order; blocks of a cluster are threads of the host. The instructions of
 // the copy engine and of the tensor cores, which the kernels call through headers, are replaced by what the PTX manual
 // says that they do. `eager` decides when asynchronous work takes place: at once, or as late as the manual allows. A
@@ -14,6 +14,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
@@ -27,7 +28,9 @@
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 #define __shared__ thread_local
-#define CHAPTER10_INSTRUCTIONS  // in place of instructions.cuh, and of aiperf/bulk.cuh, which that includes
+// In place of instructions.cuh and of the first part of chapter 9's tensor_cores.cuh, and of aiperf/bulk.cuh.
+#define CHAPTER10_INSTRUCTIONS
+#define TENSOR_CORE_INSTRUCTIONS
 
 using std::max;
 using std::min;
@@ -57,7 +60,7 @@ struct Fiber {
   int id = 0;
   bool begun = false, done = false;
   std::function<bool()> ready;
-  std::vector<std::vector<std::function<void()>>> groups{1}, products{1};  // not yet done: cp.async, wgmma
+  std::vector<std::vector<std::function<void()>>> groups{1}, products{1}, stores{1};  // not yet done: cp.async, wgmma, TMA
 };
 struct Cluster {
   int blocks;
@@ -163,6 +166,14 @@ inline void load_matrices(unsigned int (&r)[4], const void* row) {
       for (int i = 0; i < 4; ++i) ((Mine*)all[l])->r[i] = ((Mine*)all[8 * i + l / 4])->row[l % 4];
   });
 }
+inline void store_matrices(void* row, unsigned r0, unsigned r1, unsigned r2, unsigned r3) {
+  struct Mine { unsigned* row; unsigned r[4]; } mine{(unsigned*)row, {r0, r1, r2, r3}};
+  if ((uintptr_t)row % 16) failed = true;
+  warp_does(&mine, [](void** all) {
+    for (int l = 0; l < 32; ++l)
+      for (int i = 0; i < 4; ++i) ((Mine*)all[8 * i + l / 4])->row[l % 4] = ((Mine*)all[l])->r[i];
+  });
+}
 inline void multiply_16x8x16(float (&c)[4], const unsigned int (&a)[4], unsigned int b0, unsigned int b1) {
   struct Mine { float* c; const unsigned* a; unsigned b[2]; } mine{c, a, {b0, b1}};
   warp_does(&mine, [](void** all) {
@@ -181,18 +192,21 @@ inline void multiply_16x8x16(float (&c)[4], const unsigned int (&a)[4], unsigned
   });
 }
 
+inline std::mutex barriers;  // blocks of a cluster arrive at each other's
 struct Barrier {
   int arrivals = 0, missing = 0, bytes = 0;
-  unsigned phase = 0;
-  void settle() {
+  std::atomic<unsigned> phase{0};
+  void change(int arrived, int more_bytes) {
+    const std::lock_guard<std::mutex> alone(barriers);
+    missing -= arrived, bytes += more_bytes;
     if (missing == 0 && bytes == 0) missing = arrivals, phase++;
     if (missing < 0) failed = true;
   }
 };
 inline void barrier_init(Barrier* b, unsigned n) { b->arrivals = b->missing = n, b->bytes = 0, b->phase = 0; }
 inline void barrier_init_fence() {}
-inline void barrier_arrive(Barrier* b) { --b->missing, b->settle(); }
-inline void barrier_expect(Barrier* b, unsigned bytes) { b->bytes += bytes, --b->missing, b->settle(); }
+inline void barrier_arrive(Barrier* b) { b->change(1, 0); }
+inline void barrier_expect(Barrier* b, unsigned bytes) { b->change(1, bytes); }
 inline void barrier_wait(Barrier* b, unsigned parity) {
   wait_until([b, parity] { return (b->phase & 1) != (parity & 1); });
 }
@@ -209,6 +223,9 @@ inline void cluster_wait() {
 }
 template <typename T>
 T* in_block(T* variable, unsigned rank) { return (T*)(block->cluster->bases[rank] + ((char*)variable - &tls_base)); }
+inline void cluster_sync() { cluster_arrive(), cluster_wait(); }
+inline void barrier_arrive(Barrier* b, unsigned rank) { in_block(b, rank)->change(1, 0); }
+inline void warpgroup_sync() { meet(block->warpgroups[threadIdx.x / 128], 128, threadIdx.x % 128, nullptr, [](void**) {}); }
 inline void store_remote(float* variable, unsigned rank, float value) { *in_block(variable, rank) = value; }
 
 inline void registers_down() {}
@@ -230,21 +247,37 @@ void product_wait() {  // `.aligned`: the lanes of a warp are together
   run_pending(fiber->products, N);
   __syncwarp();
 }
-// Element (r, k) of an operand of rows of 128 bytes, in groups of eight, with the 128-byte swizzle.
-inline float element(uint64_t start, int r, int k) {
-  const uint64_t at = start + r * 128 + k * 2;
-  return from_bf16(*(unsigned short*)(at ^ (at >> 7 & 7) << 4));
+// The bytes of an operand from byte k of row r on: rows of 128 bytes, in groups of eight, with the 128-byte swizzle.
+inline const char* in_operand(uint64_t start, int r, int k) {
+  const uint64_t at = start + r * 128 + k;
+  return (const char*)(at ^ (at >> 7 & 7) << 4);
 }
-inline void multiply_64x256x16(float (&d)[128], uint64_t a, uint64_t b) {
+inline float of_bf16(const char* at) { return from_bf16(*(const unsigned short*)at); }
+inline float of_e4m3(const char* at) {
+  const int bits = *(const unsigned char*)at, power = bits >> 3 & 15, digits = bits & 7;
+  const float size = power ? ldexpf(1 + digits / 8.0f, power - 7) : ldexpf(digits / 8.0f, -6);
+  return bits & 128 ? -size : size;
+}
+// D (64 x 2 N) += A (64 x 32 bytes) B^T; without `keep`, D is the product alone.
+template <int N, float ELEMENT(const char*), int SIZE>
+void multiply_warpgroup(float (&d)[N], uint64_t a, uint64_t b, int keep) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-  auto work = [&d, a, b, lane, warp] {
-    for (int i = 0; i < 128; ++i) {
+  auto work = [&d, a, b, keep, lane, warp] {
+    for (int i = 0; i < N; ++i) {
+      if (!keep) d[i] = 0;
       const int r = warp * 16 + lane / 4 + i / 2 % 2 * 8, c = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      for (int k = 0; k < 16; ++k) d[i] += element(a, r, k) * element(b, c, k);
+      for (int k = 0; k < 32; k += SIZE) d[i] += ELEMENT(in_operand(a, r, k)) * ELEMENT(in_operand(b, c, k));
     }
   };
   if (eager) work();
   else fiber->products.back().push_back(work);
+}
+inline void multiply_64x256x16(float (&d)[128], uint64_t a, uint64_t b, int keep = 1) {
+  multiply_warpgroup<128, of_bf16, 2>(d, a, b, keep);
+}
+template <int N>
+void multiply_e4m3(float (&d)[N], uint64_t a, uint64_t b, int keep) {
+  multiply_warpgroup<N, of_e4m3, 1>(d, a, b, keep);
 }
 
 // --- aiperf/bulk.cuh
@@ -262,24 +295,52 @@ inline void async_commit() { fiber->groups.emplace_back(); }
 template <int N>
 void async_wait() { run_pending(fiber->groups, N); }
 
-// A matrix of 2-byte elements, and its box.
+// A matrix of elements of one or two bytes, and its box.
 struct CUtensorMap {
-  struct Matrix { const char* base; long rows, columns, pitch_bytes, box_rows, box_columns, swizzle_bytes; }* matrix;
+  struct Matrix { const char* base; long rows, columns, pitch_bytes, box_rows, box_columns, swizzle_bytes, size; }* matrix;
 };
-inline void tensor_load(void* to, const CUtensorMap* map, int x, int y, Barrier* barrier) {
+// Where the swizzle puts element (r, c) of a box at `base`.
+inline char* in_box(const CUtensorMap::Matrix& m, const void* base, long r, long c) {
+  const uintptr_t at = (uintptr_t)base + (r * m.box_columns + c) * m.size;
+  return (char*)(at ^ ((at >> 7) & (m.swizzle_bytes / 16 - 1)) << 4);
+}
+inline void tensor_load_all(void* to, const CUtensorMap* map, int x, int y, Barrier* barrier, unsigned short mask) {
   const CUtensorMap::Matrix m = *map->matrix;
   by_engine([=] {
-    for (long r = 0; r < m.box_rows; ++r)
-      for (long c = 0; c < m.box_columns; ++c) {
-        unsigned short v = 0;
-        if (y + r < m.rows && x + c < m.columns) memcpy(&v, m.base + (y + r) * m.pitch_bytes + (x + c) * 2, 2);
-        const uintptr_t at = (uintptr_t)to + (r * m.box_columns + c) * 2;
-        *(unsigned short*)(at ^ ((at >> 7) & (m.swizzle_bytes / 16 - 1)) << 4) = v;
-      }
-    barrier->bytes -= (int)(m.box_rows * m.box_columns * 2), barrier->settle();
+    for (int rank = 0; rank < block->cluster->blocks; ++rank) {
+      if (!(mask >> rank & 1)) continue;
+      for (long r = 0; r < m.box_rows; ++r)
+        for (long c = 0; c < m.box_columns; ++c) {
+          unsigned short v = 0;
+          if (y + r < m.rows && x + c < m.columns)
+            memcpy(&v, m.base + (y + r) * m.pitch_bytes + (x + c) * m.size, m.size);
+          memcpy(in_block(in_box(m, to, r, c), rank), &v, m.size);
+        }
+      in_block(barrier, rank)->change(0, -(int)(m.box_rows * m.box_columns * m.size));
+    }
   });
   if ((uintptr_t)to % 1024) failed = true;
 }
+inline void tensor_load(void* to, const CUtensorMap* map, int x, int y, Barrier* barrier) {
+  tensor_load_all(to, map, x, y, barrier, 1 << block->rank);
+}
+inline void fence_for_copy_engine() {}
+inline void tensor_store(const CUtensorMap* map, int x, int y, const void* from) {
+  const CUtensorMap::Matrix m = *map->matrix;
+  auto copy = [=] {
+    for (long r = 0; r < m.box_rows && y + r < m.rows; ++r)
+      for (long c = 0; c < m.box_columns && x + c < m.columns; ++c)
+        memcpy((char*)m.base + (y + r) * m.pitch_bytes + (x + c) * m.size, in_box(m, from, r, c), m.size);
+  };
+  if ((uintptr_t)from % 1024) failed = true;
+  if (eager) copy();
+  else fiber->stores.back().push_back(copy);
+}
+inline void bulk_commit() { fiber->stores.emplace_back(); }
+template <int N>
+void bulk_wait_read() { run_pending(fiber->stores, N); }
+template <int N>
+void bulk_wait() { run_pending(fiber->stores, N); }
 
 // --- a launch
 struct Job {
@@ -291,6 +352,7 @@ inline void enter() {
   const long* a = job.args;
   job.kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
   if (fiber->groups.size() > 1 && eager == false) run_pending(fiber->groups, 0);
+  if (!eager && fiber->stores.size() > 1) failed = true;  // the shared memory that they read ends with the block
   fiber->done = true;
   leave();
 }
