@@ -19,6 +19,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("triton", "fusion", "softmax", "technique-39", "technique-81"),
     )
     yield Target(
+        "triton_flash_attention",
+        "Keep the scores of attention on the chip, and skip what the mask hides",
+        goal="speed",
+        devices=("cuda",),
+        tags=("triton", "attention", "fusion", "tensor-cores", "technique-39", "technique-40"),
+    )
+    yield Target(
         "compile_modes",
         "A mode of torch.compile removes kernels, Python, or nothing",
         goal="speed",
