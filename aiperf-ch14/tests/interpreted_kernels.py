@@ -15,7 +15,9 @@ from aiperf_core.errors import SkipError
 REL_L2 = 1e-5
 KERNELS = {
     "triton_softmax": ("one_block", "online"),
+    "triton_matmul": ("small_tiles", "large_tiles", "staged", "grouped", "persistent", "descriptors"),
     "triton_flash_attention": ("tiled", "skipped", "powers_of_two", "staged", "wide", "descriptors"),
+    "custom_op": ("triton_op",),
 }
 
 

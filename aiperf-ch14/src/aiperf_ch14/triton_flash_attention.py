@@ -18,6 +18,7 @@ import torch
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from aiperf_ch14.descriptors import described
 from aiperf_core import Benchmark, Cost, bf16
 from aiperf_core.errors import SkipError
 from aiperf_core.kernels import triton_ahead, triton_source
@@ -123,12 +124,12 @@ class Tiled:
         self.out = torch.empty_like(q)
         heads = q.shape[0] * q.shape[1]
         self.attention = kernels.kernel("attention")[(-(-length // self.rows), heads)]
-        self.operands = self.described(keys, values)
+        self.operands = self.keys_and_values(keys, values)
         self.scale = (math.log2(math.e) if self.exp2 else 1) / math.sqrt(width)
         self.constants = {"WIDTH": width, "ROWS": self.rows, "KEYS": KEYS, "SKIP": self.skip, "EXP2": self.exp2}
         self.constants |= {"DESCRIPTORS": self.operands[0] is not keys, "STAGES": self.stages}
 
-    def described(self, keys, values):
+    def keys_and_values(self, keys, values):
         return keys, values
 
     def run(self, q, length):
@@ -186,13 +187,8 @@ class Wide(Staged):
     predict="1.0 to 1.2x: 8 copies of 16 bytes a thread and block, and their addresses, beside some 500 instructions",
 )
 class Descriptors(Wide):
-    def described(self, keys, values):
-        try:
-            from triton.tools.tensor_descriptor import TensorDescriptor
-        except ImportError:
-            raise SkipError("needs tensor descriptors, which Triton has from 3.4 on") from None
-        flat = [one.view(-1, one.shape[-1]) for one in (keys, values)]
-        return [TensorDescriptor.from_tensor(one, [KEYS, one.shape[1]]) for one in flat]
+    def keys_and_values(self, keys, values):
+        return [described(one.view(-1, one.shape[-1]), [KEYS, one.shape[-1]]) for one in (keys, values)]
 
 
 class Library:
