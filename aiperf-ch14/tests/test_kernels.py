@@ -31,6 +31,10 @@ triton_flash_attention.powers_of_two is right at 5 sizes
 triton_flash_attention.staged is right at 5 sizes
 triton_flash_attention.wide is right at 5 sizes
 triton_flash_attention.descriptors is right at 5 sizes
+gemm_epilogue.one_pass is right at 5 sizes
+gemm_epilogue.dual is right at 5 sizes
+gemm_epilogue.descriptors is right at 3 sizes
+gemm_epilogue.persistent is right at 3 sizes
 custom_op.triton_op is right at 5 sizes
 """
 

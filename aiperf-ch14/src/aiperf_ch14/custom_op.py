@@ -101,6 +101,7 @@ class Compiled:
     def prepare(self, x, weight, bias):
         from torch._inductor.utils import fresh_cache  # imports the compiler, which nothing else needs
 
+        torch._dynamo.reset()  # after some sizes it would compile no more
         self.formula = torch.compile(formula, fullgraph=True, dynamic=False)
         with fresh_cache():
             self.formula(x, weight, bias)

@@ -33,6 +33,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("triton", "attention", "fusion", "tensor-cores", "technique-39", "technique-40"),
     )
     yield Target(
+        "gemm_epilogue",
+        "Gate a product while it is in registers",
+        goal="speed",
+        devices=("cuda",),
+        tags=("triton", "gemm", "fusion", "tensor-cores", "technique-75", "technique-81"),
+    )
+    yield Target(
         "custom_op",
         "Make an operator of one's own that is one trip to memory, and torch knows by name",
         goal="speed",
