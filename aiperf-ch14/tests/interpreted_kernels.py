@@ -1,43 +1,61 @@
-"""Run the kernels under `TRITON_INTERPRET=1` and say which are right: see `test_kernels.py`."""
+"""Run the kernels under `TRITON_INTERPRET=1` and say which are right: see `test_kernels.py`.
+
+Each runs at the sizes of `smoke` and at the awkward ones, as in a benchmark, but on the CPU. The values are those of
+bfloat16, in float32: Triton 3.9's interpreter multiplies the bits of bfloat16 matrices as whole numbers.
+"""
+
+from importlib import import_module
+from typing import Any
 
 import torch
 
-from aiperf_ch14 import triton_softmax
 from aiperf_core.benchmark import call_with
+from aiperf_core.errors import SkipError
 
-# A row that fills its block, that is a little longer than a chunk, that is one element; primes.
-SIZES = [(3, 1), (5, 64), (2, 521), (1, triton_softmax.CHUNK + 1), (2, 2 * triton_softmax.CHUNK)]
-
-
-def is_right(out: torch.Tensor, x: torch.Tensor) -> None:
-    # Triton 3.9's interpreter cuts off what does not fit into bfloat16, where a GPU rounds.
-    torch.testing.assert_close(out.double(), torch.softmax(x.double(), -1), rtol=2**-7, atol=1e-30)
-
-
-def drawn(rows: int, columns: int) -> torch.Tensor:
-    x = torch.randn(rows, columns)
-    x[rows // 2, columns - 1] = triton_softmax.SPIKE
-    return x.bfloat16()
+REL_L2 = 1e-5
+KERNELS = {
+    "triton_softmax": ("one_block", "online"),
+    "triton_matmul": ("small_tiles", "large_tiles", "staged", "grouped", "persistent", "descriptors"),
+    "triton_flash_attention": ("tiled", "skipped", "powers_of_two", "staged", "wide", "descriptors"),
+    "gemm_epilogue": ("one_pass", "dual", "descriptors", "persistent"),
+    "custom_op": ("triton_op",),
+}
 
 
-def ready(name: str) -> None:
-    (code,) = (one.code for one in triton_softmax.bench.implementations_on("cuda") if one.name == name)
-    for rows, columns in SIZES:
-        implementation, x = code(), drawn(rows, columns)
-        given = {"x": x, "rows": rows, "columns": columns}
-        call_with(implementation.prepare, given)
-        is_right(call_with(implementation.run, given), x)
+def drawn(task: Any, sizes: dict[str, Any]) -> dict[str, Any]:
+    given = {**sizes, "device": "cpu", "generator": torch.Generator().manual_seed(1)}
+    found = [call_with(draw, given) for draw in (task.static, task.inputs) if draw is not None]
+    return {name: value for values in found for name, value in values.items()}
 
 
-def one_block() -> None:
-    ready("one_block")
+def converted(given: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
+    tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
+    return {**given, **{name: value.to(dtype) for name, value in tensors.items() if value.is_floating_point()}}
 
 
-def online() -> None:
-    ready("online")
+def check(bench: Any, code: Any) -> int:
+    """The number of sizes at which an implementation is right; others are not for it."""
+    right = 0
+    sizes = [bench.task.presets["smoke"], *({**bench.task.presets["smoke"], **more} for more in bench.awkward_sizes)]
+    for size in sizes:
+        given = drawn(bench.task, size)
+        wanted = bench.answer(size, converted(given, torch.float64))
+        given = converted(given, torch.float32)
+        implementation = code()
+        try:
+            call_with(implementation.prepare, {**size, **given})
+        except SkipError:
+            continue
+        out = call_with(implementation.run, {**size, **given})
+        assert out.shape == wanted.shape
+        error = float((out.double() - wanted).norm() / wanted.norm())
+        assert error <= REL_L2, f"{code.__name__} at {size}: {error:.2e}"
+        right += 1
+    return right
 
 
-torch.manual_seed(0)
-for kernel in (one_block, online):
-    kernel()
-    print(kernel.__name__, "is right")
+for target, names in KERNELS.items():
+    bench = import_module(f"aiperf_ch14.{target}").bench
+    for one in bench.implementations_on("cuda"):
+        if one.name in names:
+            print(f"{target}.{one.name} is right at", check(bench, one.code), "sizes")

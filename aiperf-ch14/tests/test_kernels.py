@@ -4,8 +4,10 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+import torch
 
-from aiperf_ch14 import triton_softmax
+from aiperf_ch14 import custom_op, triton_softmax
+from aiperf_ch14.descriptors import described
 from aiperf_core.errors import SkipError
 from aiperf_core.kernels.check import compile_all
 from aiperf_core.testing import interpreted
@@ -14,9 +16,31 @@ INTERPRETED = Path(__file__).with_name("interpreted_kernels.py")
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
 
 
+RIGHT = """\
+triton_softmax.one_block is right at 4 sizes
+triton_softmax.online is right at 4 sizes
+triton_matmul.small_tiles is right at 6 sizes
+triton_matmul.large_tiles is right at 6 sizes
+triton_matmul.staged is right at 6 sizes
+triton_matmul.grouped is right at 6 sizes
+triton_matmul.persistent is right at 6 sizes
+triton_matmul.descriptors is right at 4 sizes
+triton_flash_attention.tiled is right at 5 sizes
+triton_flash_attention.skipped is right at 5 sizes
+triton_flash_attention.powers_of_two is right at 5 sizes
+triton_flash_attention.staged is right at 5 sizes
+triton_flash_attention.wide is right at 5 sizes
+triton_flash_attention.descriptors is right at 5 sizes
+gemm_epilogue.one_pass is right at 5 sizes
+gemm_epilogue.dual is right at 5 sizes
+gemm_epilogue.descriptors is right at 3 sizes
+gemm_epilogue.persistent is right at 3 sizes
+custom_op.triton_op is right at 5 sizes
+"""
+
+
 def test_right_when_interpreted() -> None:
-    said = "one_block is right\nonline is right\n"
-    assert interpreted(INTERPRETED) == said
+    assert interpreted(INTERPRETED) == RIGHT
 
 
 @needs_triton
@@ -36,6 +60,27 @@ def test_compiled_for_every_architecture() -> None:
 def test_a_block_holds_a_row(columns: int, block: int, warps: int) -> None:
     assert triton_softmax.block_of(columns) == block
     assert triton_softmax.warps_of(block) == warps
+
+
+@pytest.mark.parametrize(
+    ("columns", "vector", "pieces"), [(1, 1, 1), (521, 1, 4), (4096, 8, 2), (4104, 8, 4), (16384, 8, 8)]
+)
+def test_the_threads_of_a_block_hold_a_row(columns: int, vector: int, pieces: int) -> None:
+    assert (custom_op.vector_of(columns), custom_op.pieces_of(columns)) == (vector, pieces)
+    assert columns <= custom_op.THREADS * vector * pieces
+
+
+def test_operators_tell_torch_their_shape() -> None:
+    x, weight = torch.empty(3, 40, device="meta"), torch.empty(40, device="meta")
+    for operator in (torch.ops.aiperf_ch14.norm_gelu_triton, torch.ops.aiperf_ch14.norm_gelu_cuda):
+        assert operator(x, weight, weight).shape == x.shape
+
+
+@needs_triton
+def test_descriptors_take_aligned_rows() -> None:
+    with pytest.raises(SkipError) as caught:
+        described(torch.empty(3, 7, dtype=torch.bfloat16), (2, 8))
+    assert str(caught.value) == "copies rows of multiples of 16 bytes; these have 14"
 
 
 def test_a_row_too_long_for_registers_is_skipped() -> None:

@@ -19,6 +19,34 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("triton", "fusion", "softmax", "technique-39", "technique-81"),
     )
     yield Target(
+        "triton_matmul",
+        "Give the compiler a tile, stages and an order, and reach the library's product",
+        goal="speed",
+        devices=("cuda",),
+        tags=("triton", "gemm", "tensor-cores", "persistent", "technique-38", "technique-81"),
+    )
+    yield Target(
+        "triton_flash_attention",
+        "Keep the scores of attention on the chip, and skip what the mask hides",
+        goal="speed",
+        devices=("cuda",),
+        tags=("triton", "attention", "fusion", "tensor-cores", "technique-39", "technique-40"),
+    )
+    yield Target(
+        "gemm_epilogue",
+        "Gate a product while it is in registers",
+        goal="speed",
+        devices=("cuda",),
+        tags=("triton", "gemm", "fusion", "tensor-cores", "technique-75", "technique-81"),
+    )
+    yield Target(
+        "custom_op",
+        "Make an operator of one's own that is one trip to memory, and torch knows by name",
+        goal="speed",
+        devices=("cuda",),
+        tags=("compiler", "triton", "cuda-cpp", "fusion", "norm", "technique-75", "technique-81"),
+    )
+    yield Target(
         "compile_modes",
         "A mode of torch.compile removes kernels, Python, or nothing",
         goal="speed",
