@@ -16,3 +16,10 @@ def aiperf_targets() -> Iterable[Target]:
         ("cpu", "cuda"),
         ("inference", "serving", "latency"),
     )
+    yield Target(
+        "paged_attention",
+        "A cache in pages holds what is live, and a kernel that follows the table reads no more",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("attention", "kv-cache", "triton", "serving", "technique-93", "technique-95", "technique-97"),
+    )
