@@ -89,7 +89,7 @@ def cache(sequences, shortest, median, longest, kv_heads, width, page, device, g
     counts = [-(-length // page) for length in lengths]
     pool = sum(counts) + sum(counts) // 8 + 1
     places = torch.randperm(pool, generator=torch.Generator().manual_seed(ORDER)).int()
-    tables = torch.full((sequences, max(counts)), NONE, dtype=torch.int32)
+    tables = torch.full((sequences, max(counts, default=1)), NONE, dtype=torch.int32)
     for table, own in zip(tables, places[: sum(counts)].split(counts), strict=True):
         table[: len(own)] = own
     keys, values = (
@@ -146,10 +146,10 @@ cpu.reach(of="speedup", at_least=2.0)
 
 def contiguous(pool, tables):
     """The pages of each sequence behind each other, up to the longest: [sequences, kv_heads, tokens, width]."""
-    heads, _, width = pool.shape[1:]
+    heads, page, width = pool.shape[1:]
     rows = tables[:, None].clamp(min=0).long() * heads + torch.arange(heads, device=pool.device)[:, None]
     pages = pool.flatten(0, 1).index_select(0, rows.flatten())
-    return pages.view(*rows.shape[:2], -1, width)
+    return pages.view(*rows.shape[:2], rows.shape[2] * page, width)
 
 
 def masked(q, keys, values, lengths):
@@ -241,7 +241,7 @@ class Paged:
         padded = max(16, 1 << (group - 1).bit_length())
         self.constants = {"GROUP": group, "ROWS": padded, "WIDTH": width, "PAGE": page}
         self.constants |= {"BLOCK": BLOCK, "STAGES": STAGES}
-        self.reserve(q, len(plan), -(-max(lengths) // self.longest_part))
+        self.reserve(q, len(plan), -(-max(lengths, default=1) // self.longest_part))
 
     def reserve(self, q, parts, most):
         """Memory for the parts of the answers, and their logarithms."""
