@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from aiperf_ch16 import paged_attention
+from aiperf_ch16 import paged_attention, sampling_kernel
 from aiperf_core.benchmark import call_with
 
 
@@ -33,4 +33,32 @@ def pages() -> None:
         print(name, "is right")
 
 
+def samples() -> None:
+    names = ("rows", "vocabulary", "most", "probability")
+    sizes = [
+        (5, 1031, 7, 0.9),
+        (1, 1, 1, 0.5),
+        (3, 61, 61, 0.999),
+        (2, 8193, 64, 0.01),
+        (2, 20011, 50, 0.95),
+        (7, 4095, 1, 0.9),
+    ]
+    for one in sampling_kernel.bench.implementations_on("cuda"):
+        for some in sizes:
+            for seed in range(2):
+                given: dict[str, Any] = dict(zip(names, some, strict=True))
+                given |= {"device": "cpu", "generator": torch.Generator().manual_seed(seed)}
+                given |= call_with(sampling_kernel.inputs, given)
+                right = call_with(sampling_kernel.reference, given)
+                call = one.code
+                if isinstance(call, type):
+                    instance = call()
+                    call_with(instance.prepare, given)
+                    call = instance.run
+                out = call_with(call, given)
+                assert torch.equal(out, right), (one.name, some, out, right)
+        print(one.name, "is right")
+
+
 pages()
+samples()

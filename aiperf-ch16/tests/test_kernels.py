@@ -4,7 +4,7 @@ from pathlib import Path
 
 from aiperf_core.testing import interpreted
 
-KERNELS = "padded paged split"
+KERNELS = "padded paged split full_sort top_k bisection bounded"
 
 
 def test_kernels_are_right_when_interpreted() -> None:

@@ -23,3 +23,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("attention", "kv-cache", "triton", "serving", "technique-93", "technique-95", "technique-97"),
     )
+    yield Target(
+        "sampling_kernel",
+        "A threshold from two reads of the logits chooses tokens, and nothing is sorted",
+        goal="latency",
+        devices=("cpu", "cuda"),
+        tags=("inference", "sampling", "triton", "selection"),
+    )
