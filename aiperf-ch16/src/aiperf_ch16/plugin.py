@@ -30,3 +30,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("inference", "sampling", "triton", "selection"),
     )
+    yield Target(
+        "weight_only_quant",
+        "A step of few tokens reads weights, so that fewer bits are less time, if they are unpacked in registers",
+        goal="latency",
+        devices=("cpu", "cuda"),
+        tags=("inference", "quantization", "gemv", "int4", "fp8"),
+    )
