@@ -37,3 +37,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("inference", "quantization", "gemv", "int4", "fp8"),
     )
+    yield Target(
+        "incremental_detokenize",
+        "A stream decodes its new token with the bytes held back, and never its whole text again",
+        goal="throughput",
+        devices=("cpu",),
+        tags=("inference", "serving", "tokens", "streaming"),
+    )
