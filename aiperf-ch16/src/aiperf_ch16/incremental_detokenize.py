@@ -4,8 +4,8 @@ Question    What does it cost to send the text of a stream as its tokens come, w
 Numbers     A stream of 4096 tokens of a byte-level vocabulary: letters, parts of words, accents, Chinese, and parts of
             emoji that are joined of up to seven characters. The whole text after each of n tokens is n(n + 1) / 2
             tokens to decode, 8.4 million; the new ones are 4096.
-Prediction  To look up, join and decode a token takes some 80 ns, so that all are 0.16 ms in the mean, and a call for one
-            or two tokens 2 us: 80x. A tail of bytes is at most three, where a window has the tokens from the last whole
+Prediction  To look up, join and decode a token takes some 80 ns, so that all are 0.16 ms in the mean, and a call for a
+            token or two 2 us: 80x. A tail of bytes is at most three, where a window has the tokens from the last whole
             character on, in lists that are joined: two lists, a join and two comparisons less of some eight steps.
 Limits      The ratio is proportional to the length: at 60 tokens all are alike. A character is sent with its last byte,
             bytes that can never be one as U+FFFD at once; joined emoji are sent character by character.

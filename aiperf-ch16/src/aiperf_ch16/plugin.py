@@ -32,7 +32,7 @@ def aiperf_targets() -> Iterable[Target]:
     )
     yield Target(
         "weight_only_quant",
-        "A step of few tokens reads weights, so that fewer bits are less time, if they are unpacked in registers",
+        "Fewer bits of a weight are less time, if they are unpacked in registers",
         goal="latency",
         devices=("cpu", "cuda"),
         tags=("inference", "quantization", "gemv", "int4", "fp8"),
