@@ -16,3 +16,31 @@ def aiperf_targets() -> Iterable[Target]:
         ("cpu", "cuda"),
         ("inference", "serving", "latency"),
     )
+    yield Target(
+        "paged_attention",
+        "A cache in pages holds what is live, and a kernel that follows the table reads no more",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("attention", "kv-cache", "triton", "serving", "technique-93", "technique-95", "technique-97"),
+    )
+    yield Target(
+        "sampling_kernel",
+        "A threshold from two reads of the logits chooses tokens, and nothing is sorted",
+        goal="latency",
+        devices=("cpu", "cuda"),
+        tags=("inference", "sampling", "triton", "selection"),
+    )
+    yield Target(
+        "weight_only_quant",
+        "Fewer bits of a weight are less time, if they are unpacked in registers",
+        goal="latency",
+        devices=("cpu", "cuda"),
+        tags=("inference", "quantization", "gemv", "int4", "fp8"),
+    )
+    yield Target(
+        "incremental_detokenize",
+        "A stream decodes its new token with the bytes held back, and never its whole text again",
+        goal="throughput",
+        devices=("cpu",),
+        tags=("inference", "serving", "tokens", "streaming"),
+    )
