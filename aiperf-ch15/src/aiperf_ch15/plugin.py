@@ -17,6 +17,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("inference", "serving", "batching", "technique-98"),
     )
     yield Target(
+        "moe_dispatch",
+        "Rows are grouped by expert with counts, and each row is read once",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("moe", "routing", "permutation", "technique-86"),
+    )
+    yield Target(
         "moe_grouped_gemm",
         "The products of all experts are one, whose groups end where the routing says",
         goal="speed",
