@@ -24,6 +24,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("attention", "decode", "kv-cache", "mla", "triton", "technique-107"),
     )
     yield Target(
+        "cascade_attention",
+        "A prefix that many sequences share is read once for all their queries",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("attention", "decode", "kv-cache", "prefix-cache", "triton"),
+    )
+    yield Target(
         "rope_kv_append",
         "What follows the QKV product is one pass over its result",
         goal="latency",
