@@ -39,6 +39,13 @@ def aiperf_targets() -> Iterable[Target]:
         formerly=("labs.draft_verify",),
     )
     yield Target(
+        "guided_decoding",
+        "Legal tokens are a table by state, and forced tokens need no model",
+        goal="latency",
+        devices=("cpu", "cuda"),
+        tags=("inference", "decoding", "grammar", "cuda-graphs", "technique-142"),
+    )
+    yield Target(
         "expert_load_balance",
         "All ranks wait for the rank with the most tokens",
         goal="throughput",
