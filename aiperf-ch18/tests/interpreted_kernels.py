@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from aiperf_ch18 import flash_decode, flex_sliding_window, rope_kv_append
+from aiperf_ch18 import cascade_attention, flash_decode, flex_sliding_window, mla_decode, rope_kv_append
 from aiperf_core.benchmark import call_with
 
 
@@ -63,6 +63,43 @@ def long_caches() -> None:
         print(one.name, "is right")
 
 
+def shared_prefixes() -> None:
+    # Sequences, heads, heads of the cache, width, prefix, own keys: single ones; more queries than a program has.
+    sizes = [(1, 1, 1, 16, 1, 1), (17, 8, 1, 16, 65, 64), (5, 6, 2, 32, 257, 129), (3, 3, 3, 16, 64, 1)]
+    for one in cascade_attention.bench.implementations_on("cuda"):
+        for numbers in sizes:
+            given: dict[str, Any] = dict(
+                zip(("sequences", "heads", "kv_heads", "width", "prefix", "own"), numbers, strict=True)
+            )
+            given |= {"dtype": torch.float32, "device": "cpu", "generator": torch.Generator().manual_seed(1)}
+            given |= call_with(cascade_attention.inputs, given)
+            right = call_with(cascade_attention.reference, given)
+            instance = one.code()
+            call_with(instance.prepare, given)
+            error = float((call_with(instance.run, given) - right).norm() / right.norm())
+            assert error < 1e-5, (one.name, numbers, error)
+        print(f"cascade:{one.name} is right")
+
+
+def latents() -> None:
+    # Batch, heads, length, latent: a single key; more heads than a program has; lengths around blocks and parts.
+    sizes = [(1, 1, 1, 16), (2, 3, 129, 32), (1, 67, 65, 16), (2, 17, 200, 64)]
+    for one in mla_decode.bench.implementations_on("cuda"):
+        if one.name not in ("one_pass", "split"):
+            continue
+        for batch, heads, length, latent in sizes:
+            given: dict[str, Any] = {"batch": batch, "heads": heads, "length": length, "latent": latent}
+            given |= {"plain": 20, "turning": 16, "dtype": torch.float32, "device": "cpu"}
+            given |= {"generator": torch.Generator().manual_seed(1)}
+            given |= call_with(mla_decode.weights, given) | call_with(mla_decode.inputs, given)
+            right = call_with(mla_decode.reference, given)
+            instance = one.code()
+            call_with(instance.prepare, given)
+            error = float((call_with(instance.run, given) - right).norm() / right.norm())
+            assert error < 1e-5, (one.name, batch, heads, length, latent, error)
+        print(f"latents:{one.name} is right")
+
+
 def windows() -> None:
     # Length and window: one token; windows narrower than a block, as wide as blocks, and wider than the prompt.
     sizes = [(1, 1), (130, 1), (257, 5), (300, 64), (449, 129), (520, 200), (97, 1000), (384, 256)]
@@ -82,4 +119,6 @@ def windows() -> None:
 
 heads_and_caches()
 long_caches()
+shared_prefixes()
+latents()
 windows()

@@ -11,7 +11,10 @@ from aiperf_core.benchmark import call_with
 from aiperf_core.errors import SkipError, UsageError
 from aiperf_core.testing import interpreted
 
-KERNELS = "fused heads_together per_row split tensor_cores staged skipped edges"
+KERNELS = (
+    "fused heads_together per_row split tensor_cores staged cascade:separate cascade:prefix_once cascade:one_launch "
+    "latents:one_pass latents:split skipped edges"
+)
 
 
 def test_kernels_are_right_when_interpreted() -> None:

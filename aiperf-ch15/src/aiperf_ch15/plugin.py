@@ -17,6 +17,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("inference", "serving", "batching", "technique-98"),
     )
     yield Target(
+        "moe_dispatch",
+        "Rows are grouped by expert with counts, and each row is read once",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("moe", "routing", "permutation", "technique-86"),
+    )
+    yield Target(
         "moe_grouped_gemm",
         "The products of all experts are one, whose groups end where the routing says",
         goal="speed",
@@ -30,6 +37,13 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("lab-speculative-decode", "inference", "decoding", "speculation", "technique-113", "technique-114"),
         formerly=("labs.draft_verify",),
+    )
+    yield Target(
+        "guided_decoding",
+        "Legal tokens are a table by state, and forced tokens need no model",
+        goal="latency",
+        devices=("cpu", "cuda"),
+        tags=("inference", "decoding", "grammar", "cuda-graphs", "technique-142"),
     )
     yield Target(
         "expert_load_balance",

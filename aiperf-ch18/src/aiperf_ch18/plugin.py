@@ -17,6 +17,20 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("attention", "decode", "kv-cache", "technique-39", "technique-115"),
     )
     yield Target(
+        "mla_decode",
+        "Projections of a latent cache move to the query, and a latent is read once",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("attention", "decode", "kv-cache", "mla", "triton", "technique-107"),
+    )
+    yield Target(
+        "cascade_attention",
+        "A prefix that many sequences share is read once for all their queries",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("attention", "decode", "kv-cache", "prefix-cache", "triton"),
+    )
+    yield Target(
         "rope_kv_append",
         "What follows the QKV product is one pass over its result",
         goal="latency",
