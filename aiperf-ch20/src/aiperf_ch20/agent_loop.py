@@ -127,8 +127,8 @@ class RulesFirst(Policy):
     builds_on="rules_first",
     adds="small size",
     why="a wrong patch is refused at the size for tests, whose judge starts sooner",
-    teaches="this judge verifies before it times: a small size saves part of a start for a wrong patch, and costs 2.2 s for "
-    "a right one",
+    teaches="this judge verifies before it times: a small size saves part of a start for a wrong patch, and costs "
+    "2.2 s for a right one",
 )
 class SmallFirst(Policy):
     gates = GATES
