@@ -33,6 +33,20 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("generated", "search", "judging", "simulation", "technique-123", "technique-125"),
     )
     yield Target(
+        "search_efficiency",
+        "A model of the costs, fitted to the trials, finds in tens what chance finds in hundreds",
+        goal="speed",
+        devices=("cpu",),
+        tags=("search", "autotuning", "simulation", "technique-124"),
+    )
+    yield Target(
+        "graph_rewrite",
+        "A rewrite that pays later is lost to a search that takes what pays at once",
+        goal="speed",
+        devices=("cpu",),
+        tags=("algorithms", "search", "rewriting", "gemm"),
+    )
+    yield Target(
         "checkpoint_interval",
         "How often to write checkpoints, and where to, when a machine fails every half hour",
         goal="speed",
