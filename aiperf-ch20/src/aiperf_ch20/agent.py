@@ -187,7 +187,7 @@ class Patch:
 
     kind: `honest` or `cheat`.
     wrong: the first gate whose judge refused it as wrong, with the reason; None if all found it right.
-    speedup: over the baseline, by full judging; None if it is wrong.
+    speedup: over the baseline; None if it is wrong.
     """
 
     name: str
