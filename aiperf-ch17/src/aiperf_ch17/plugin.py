@@ -30,3 +30,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu",),
         tags=("inference", "serving", "simulation", "technique-121"),
     )
+    yield Target(
+        "disagg_plan",
+        "A few simulations from a good start find the plan that all of them would",
+        goal="latency",
+        devices=("cpu",),
+        tags=("inference", "serving", "simulation", "disaggregation", "search", "technique-103", "technique-106"),
+    )

@@ -39,3 +39,17 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("inference", "moe", "offloading", "prefetch"),
     )
+    yield Target(
+        "adaptive_batch_controller",
+        "How many texts fit into a step's deadline changes with what they hold",
+        goal="throughput",
+        devices=("cpu",),
+        tags=("inference", "serving", "adaptive", "batching", "simulation", "technique-106"),
+    )
+    yield Target(
+        "bandit_tuner",
+        "A tuner that forgets finds the best setting again when the load changes",
+        goal="speed",
+        devices=("cpu",),
+        tags=("inference", "adaptive", "bandit", "simulation", "technique-143"),
+    )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
@@ -25,9 +26,36 @@ def aiperf_targets() -> Iterable[Target]:
         formerly=("kernel_generator",),
     )
     yield Target(
+        "agent_loop",
+        "A loop that proposes kernels needs full judging for the few that it would accept",
+        goal="speed",
+        devices=("cpu",),
+        tags=("generated", "search", "judging", "simulation", "technique-123", "technique-125"),
+    )
+    yield Target(
+        "search_efficiency",
+        "A model of the costs, fitted to the trials, finds in tens what chance finds in hundreds",
+        goal="speed",
+        devices=("cpu",),
+        tags=("search", "autotuning", "simulation", "technique-124"),
+    )
+    yield Target(
+        "graph_rewrite",
+        "A rewrite that pays later is lost to a search that takes what pays at once",
+        goal="speed",
+        devices=("cpu",),
+        tags=("algorithms", "search", "rewriting", "gemm"),
+    )
+    yield Target(
         "checkpoint_interval",
         "How often to write checkpoints, and where to, when a machine fails every half hour",
         goal="speed",
         devices=("cpu",),
         tags=("training", "checkpoint", "simulation", "failures"),
     )
+
+
+@hookimpl
+def aiperf_commands() -> Iterable[Command]:
+    """Contribute the loop that is open to a model, and the recording of patches."""
+    yield Command("ch20", "Judge what a model proposes.", "aiperf_ch20.cli:ch20")
