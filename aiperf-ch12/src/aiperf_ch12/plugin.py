@@ -23,3 +23,17 @@ def aiperf_targets() -> Iterable[Target]:
         ("cpu", "cuda"),
         ("graphs", "control-flow"),
     )
+    yield Target(
+        "atomic_work_queue",
+        "Lanes that take their next item when they are done wait for no other",
+        "speed",
+        ("cpu", "cuda"),
+        ("cuda-cpp", "atomics", "scheduling", "technique-52", "technique-53"),
+    )
+    yield Target(
+        "ragged_segments",
+        "Threads with equal shares of all elements need not know whose segment is long",
+        "speed",
+        ("cpu", "cuda"),
+        ("cuda-cpp", "scheduling", "reduction", "technique-52", "technique-62"),
+    )
