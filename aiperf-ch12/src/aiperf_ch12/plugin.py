@@ -24,6 +24,13 @@ def aiperf_targets() -> Iterable[Target]:
         ("graphs", "control-flow"),
     )
     yield Target(
+        "graph_update",
+        "A graph that reads its parameters from memory is never made again",
+        "latency",
+        ("cuda",),
+        ("graphs", "launch", "technique-56"),
+    )
+    yield Target(
         "atomic_work_queue",
         "Lanes that take their next item when they are done wait for no other",
         "speed",

@@ -34,7 +34,7 @@ from aiperf_core.errors import KernelError, SkipError
 from aiperf_core.kernels import CudaKernel, HostFunction, cuda_driver, host_source
 from aiperf_core.kernels.launcher import BoundLaunch, Extent, done, reason_of
 
-__all__ = ["Event", "Memory", "Pool", "Recording"]
+__all__ = ["Event", "Executable", "Memory", "Pool", "RecordedGraph", "Recording"]
 
 _player = host_source("recorded.c")
 
@@ -42,14 +42,16 @@ _player = host_source("recorded.c")
 ENTRY_POINTS = (
     *("cuLaunchKernel", "cuLaunchKernelEx", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyAsync", "cuMemAlloc_v2"),
     *("cuMemFree_v2", "cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuStreamSynchronize", "cuEventSynchronize"),
-    "cuGraphLaunch",
+    *("cuGraphLaunch", "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags"),
+    *("cuGraphExecUpdate_v2", "cuGraphExecKernelNodeSetParams_v2", "cuGraphDestroy", "cuGraphExecDestroy"),
 )
 KINDS = (
     *("launch", "early launch", "event record", "event wait", "copy", "allocation", "free"),
     *("stream-ordered allocation", "stream-ordered free", "wait of the host for a stream"),
-    *("wait of the host for an event", "call", "graph"),
+    *("wait of the host for an event", "call", "graph", "begin of a capture", "end of a capture", "instantiation"),
+    *("update of a graph", "new launch of a node", "end of a graph", "end of an executable graph"),
 )
-WIDTH = 12
+WIDTH = 14
 
 
 @frozen(eq=False)
@@ -71,6 +73,20 @@ class Memory:
 
     size_bytes: int
     pool: "Pool | None" = None
+    slot: ctypes.c_uint64 = field(factory=ctypes.c_uint64, repr=False)
+
+
+@frozen(eq=False)
+class RecordedGraph:
+    """A graph that a recording captures; `slot` is that of the latest play."""
+
+    slot: ctypes.c_uint64 = field(factory=ctypes.c_uint64, repr=False)
+
+
+@frozen(eq=False)
+class Executable:
+    """An executable graph that a recording makes; `slot` is that of the latest play."""
+
     slot: ctypes.c_uint64 = field(factory=ctypes.c_uint64, repr=False)
 
 
@@ -214,10 +230,62 @@ class Recording:
         self._add("call", 0, function.address, given.data_ptr(), of=f"of '{function.signature.name}'")
         self._keeps += [function, given, args]
 
-    def graph(self, executable: int, *, stream: int = 0, keeps: Any = None) -> None:
-        """Launch a graph: the driver's CUgraphExec as a number. `keeps` lives as long as the recording."""
-        self._add("graph", stream, executable)
-        self._keeps.append(keeps)
+    def graph(self, executable: int | Executable, *, stream: int = 0, keeps: Any = None) -> None:
+        """Launch a graph: the driver's CUgraphExec as a number, or one that a recording made.
+
+        keeps: lives as long as the recording.
+        """
+        made = _executable(executable)
+        self._add("graph", stream, _place(made))
+        self._keeps += [made, keeps]
+
+    def capture(self, *, stream: int) -> None:
+        """Begin to capture: what follows on the stream is put in a graph and not done. Not on stream 0."""
+        self._add("begin of a capture", stream)
+
+    def end_capture(self, *, stream: int) -> RecordedGraph:
+        """End the capture of a stream; return its graph."""
+        graph = RecordedGraph()
+        self._add("end of a capture", stream, _place(graph))
+        self._keeps.append(graph)
+        return graph
+
+    def instantiate(self, graph: RecordedGraph) -> Executable:
+        """Make a captured graph executable."""
+        executable = Executable()
+        self._add("instantiation", 0, _place(executable), _place(graph))
+        self._keeps += [executable, graph]
+        return executable
+
+    def update(self, executable: Executable, graph: RecordedGraph) -> None:
+        """Give an executable graph the launches of a captured graph of the same form, as of its next launch."""
+        self._add("update of a graph", 0, _place(executable), _place(graph))
+        self._keeps += [executable, graph]
+
+    def set_node(
+        self,
+        executable: int | Executable,
+        node: int,
+        kernel: CudaKernel,
+        *args: Any,
+        grid: Extent,
+        block: Extent,
+        shared_bytes: int = 0,
+    ) -> None:
+        """Give a node of an executable graph another launch, as of the graph's next launch.
+
+        node: the node of the graph that was made executable: the driver's CUgraphNode as a number.
+        """
+        made, bound = _executable(executable), kernel.bound(list(args), grid, block, shared_bytes)
+        self._add("new launch of a node", 0, _place(made), node, *bound.numbers, of=f"of {bound.name}")
+        self._keeps += [made, args, bound]
+
+    def destroy(self, made: RecordedGraph | Executable) -> None:
+        """Destroy what the recording made. An executable graph that still runs goes when it ends."""
+        self._add(
+            "end of a graph" if isinstance(made, RecordedGraph) else "end of an executable graph", 0, _place(made)
+        )
+        self._keeps.append(made)
 
     def launches(self) -> list[tuple[BoundLaunch, bool]]:
         """The launches, each with whether it is early. Raises `KernelError` for a recording that has other entries."""
@@ -250,6 +318,16 @@ class Recording:
         place = KINDS.index(kind), stream, *(_signed(number) for number in numbers)
         self._names.append(f"{kind} {of}".rstrip() + f" (entry {len(self)}, stream {stream})")
         self._entries.append([*place, *[0] * (WIDTH - len(place))])
+
+
+def _executable(one: int | Executable) -> Executable:
+    """The driver's CUgraphExec as a number, or that of a slot."""
+    return one if isinstance(one, Executable) else Executable(ctypes.c_uint64(one))
+
+
+def _place(made: RecordedGraph | Executable) -> int:
+    """The address of a slot."""
+    return ctypes.addressof(made.slot)
 
 
 def _signed(number: int) -> int:
