@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from aiperf_ch12 import cuda_graphs, graph_update, graph_while
+from aiperf_ch12 import cuda_graphs, graph_if_else, graph_update, graph_while
 from aiperf_core import graphs, recorded
 from aiperf_core.errors import KernelError, SkipError
 from aiperf_core.kernels import CudaKernel
@@ -70,7 +70,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Driver:
     monkeypatch.setattr(recorded, "_addresses", lambda: [0] * len(recorded.ENTRY_POINTS))
     monkeypatch.setattr(CudaKernel, "bound", bound)
     # The body of a loop is the driver's to make.
-    monkeypatch.setattr(graphs, "body_of", lambda params: driver.CUgraph(99))
+    monkeypatch.setattr(graphs, "body_of", lambda params, number: driver.CUgraph(99 + number))
     return found
 
 
@@ -159,6 +159,23 @@ def test_the_kernels_of_a_step_are_the_step(nodes: int) -> None:
     torch.testing.assert_close(on_host(graph_update.Recaptured(), drive, nodes), graph_update.reference(drive, nodes))
 
 
+def test_a_branch_is_a_conditional_node_with_two_bodies(fake: Driver) -> None:
+    variant = graph_if_else.Conditional()
+    variant.prepare(torch.zeros(300), torch.zeros(4, dtype=torch.int32), 2, 9)
+    ((_, _, _, _, params),) = fake.of("cuGraphAddNode")
+    assert params.conditional.type == driver.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_IF
+    assert params.conditional.size == 2
+    rounds = {
+        int(graph): rounds_of(params) for graph, _, _, params in fake.of("cuGraphAddKernelNode") if int(graph) > 90
+    }
+    assert rounds == {99: 9, 100: 2}  # the first body is that of a condition that is not zero
+
+
+def rounds_of(params: Any) -> int:
+    """The fifth parameter of a node's kernel."""
+    return ctypes.c_uint64.from_address((ctypes.c_void_p * 6).from_address(int(params.kernelParams))[4] or 0).value
+
+
 def test_three_nodes_of_each_step_get_new_rows(fake: Driver) -> None:
     variant = graph_update.SetNodes()
     variant.prepare(torch.zeros(5, 300), 64)
@@ -187,6 +204,7 @@ def test_an_older_driver_is_skipped_with_its_version(fake: Driver) -> None:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_the_kernels_compile(arch: str) -> None:
     files = (cuda_graphs.device_code, graph_while.device_code, graph_while.loop_code, graph_update.device_code)
+    files += graph_if_else.device_code, graph_if_else.branch_code
     for source in files:
         assert source.compile(arch)
     assert set(cuda_graphs.STAGES) < set(cuda_graphs.device_code.names())

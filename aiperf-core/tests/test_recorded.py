@@ -264,6 +264,17 @@ def test_a_graph_is_captured_made_updated_and_destroyed(driver: Driver) -> None:
         ]
 
 
+def test_the_host_chooses_a_graph_when_it_comes_to_it(driver: Driver) -> None:
+    calls, choice = Recording(), torch.tensor([1], dtype=torch.int32)
+    calls.choose(choice, (55, 66))
+    calls.play()
+    choice[0] = 0
+    calls.play()
+    assert driver.lines == ["graph 66 on 100", "graph 55 on 100"]
+    with pytest.raises(KernelError, match=r"^a choice is one int32 in the host's memory; got 2 of torch.int64 on cpu$"):
+        Recording().choose(torch.tensor([0, 1]), (55, 66))
+
+
 def test_the_host_works_between_the_calls(driver: Driver, make_host: Callable[[str], HostSource]) -> None:
     source = make_host(
         """

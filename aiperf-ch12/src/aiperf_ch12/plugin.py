@@ -31,6 +31,13 @@ def aiperf_targets() -> Iterable[Target]:
         ("graphs", "launch", "technique-56"),
     )
     yield Target(
+        "graph_if_else",
+        "A choice that the device makes does not ask the host",
+        "latency",
+        ("cuda",),
+        ("graphs", "control-flow", "technique-56"),
+    )
+    yield Target(
         "atomic_work_queue",
         "Lanes that take their next item when they are done wait for no other",
         "speed",

@@ -24,6 +24,7 @@ what `graphs.Graph.chain` takes: one list serves the loop and the graph.
 """
 
 import ctypes
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -50,6 +51,7 @@ KINDS = (
     *("stream-ordered allocation", "stream-ordered free", "wait of the host for a stream"),
     *("wait of the host for an event", "call", "graph", "begin of a capture", "end of a capture", "instantiation"),
     *("update of a graph", "new launch of a node", "end of a graph", "end of an executable graph"),
+    "choice of a graph",
 )
 WIDTH = 14
 
@@ -238,6 +240,22 @@ class Recording:
         made = _executable(executable)
         self._add("graph", stream, _place(made))
         self._keeps += [made, keeps]
+
+    def choose(self, choice: torch.Tensor, executables: Sequence[int], *, stream: int = 0, keeps: Any = None) -> None:
+        """Launch one of several graphs: the one with the number that the host reads in its memory.
+
+        choice: one int32 in the host's memory. The host does not wait for it; see `finish`.
+        executables: the driver's CUgraphExec of each graph as a number.
+
+        Raises `KernelError` for another choice.
+        """
+        if choice.dtype != torch.int32 or choice.numel() != 1 or choice.is_cuda:
+            raise KernelError(
+                f"a choice is one int32 in the host's memory; got {choice.numel()} of {choice.dtype} on {choice.device}"
+            )
+        graphs = torch.tensor([_signed(one) for one in executables], dtype=torch.int64)
+        self._add("choice of a graph", stream, choice.data_ptr(), graphs.data_ptr(), of=f"of {len(graphs)}")
+        self._keeps += [choice, graphs, keeps]
 
     def capture(self, *, stream: int) -> None:
         """Begin to capture: what follows on the stream is put in a graph and not done. Not on stream 0."""

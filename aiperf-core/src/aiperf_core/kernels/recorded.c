@@ -3,7 +3,7 @@
 
 // An entry: its kind, the number of its stream, and what the kind takes. `WIDTH` numbers each.
 enum { LAUNCH, LAUNCH_EARLY, RECORD, WAIT, COPY, ALLOCATE, FREE, ALLOCATE_ASYNC, FREE_ASYNC, FINISH_STREAM, FINISH_EVENT, CALL, GRAPH,
-       CAPTURE, END_CAPTURE, INSTANTIATE, UPDATE, SET_NODE, DESTROY_GRAPH, DESTROY_EXECUTABLE };
+       CAPTURE, END_CAPTURE, INSTANTIATE, UPDATE, SET_NODE, DESTROY_GRAPH, DESTROY_EXECUTABLE, CHOICE };
 #define WIDTH 14
 
 // The entry points of the driver, in the order of `ENTRY_POINTS` in recorded.py.
@@ -120,6 +120,8 @@ static int play_one(const driver* cu, int64_t kind, const int64_t* at, void* str
       return 0;
     case GRAPH:
       return cu->graph(*(void**)POINTER(at[0]), stream);
+    case CHOICE:
+      return cu->graph(((void**)POINTER(at[1]))[*(const int32_t*)POINTER(at[0])], stream);
     case CAPTURE:
       return cu->capture(stream, CAPTURE_MODE_RELAXED);
     case END_CAPTURE:
