@@ -40,3 +40,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("cuda-cpp", "streams", "allocation", "technique-60"),
     )
+    yield Target(
+        "pdl_chain",
+        "The next kernel's prologue runs while this one ends",
+        goal="latency",
+        devices=("cuda",),
+        tags=("cuda-cpp", "graph", "decode", "technique-58"),
+    )

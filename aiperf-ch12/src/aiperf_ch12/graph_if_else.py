@@ -1,7 +1,7 @@
 """A branch in a graph: a choice that the device makes does not ask the host.
 
 Question    A number on the device says whether a step takes long or short. What does it cost to ask the host which?
-Numbers     2000 steps on 2^12 float32 values, half with 4096 rounds of four dependent instructions and half with 256, in
+Numbers     2000 steps on 2^12 float32 values, half with 4096 rounds of four dependent instructions, half with 256, in
             random order: some 37 and 3 us, 40 ms in all. A decision is a kernel of one thread.
 Prediction  A read by the host costs a copy, a wait and a launch, 15 to 25 us a step: 1.5 to 2.2 times the steps' time.
             Kernels that return at once where a way is not taken cost a node of 1 to 2 us each; a conditional node
