@@ -47,3 +47,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cuda",),
         tags=("cuda-cpp", "graph", "decode", "technique-58"),
     )
+    yield Target(
+        "layer_prefetch",
+        "Weights come one layer ahead, while the layer before is in use",
+        goal="throughput",
+        devices=("cuda",),
+        tags=("streams", "transfers", "offload", "technique-42", "technique-44"),
+    )
