@@ -1,11 +1,11 @@
 """Prefetch: weights that live with the host come one layer ahead, while the layer before is in use.
 
-Question    A model does not fit the GPU, and its layers come over PCIe in each call. From how many tokens on is it free?
+Question    A model does not fit the GPU, and its layers come over PCIe in each call. When does that cost no time?
 Numbers     16 layers of two bfloat16 matrices of 5120 x 5120, 105 MB, in pinned memory: 1.68 GB, 30 ms at 55 GB/s. 2^14
             tokens are 1.7 TFLOP a layer, 2.5 ms at 700 TFLOP/s, beside 1.9 ms of PCIe: the floor is the longer of both.
 Prediction  One after the other: 1.9 + 2.5 ms a layer. With two buffers a layer comes while the one before is in use:
             2.5 ms, and the first copy: 1.6 to 1.75x. A third buffer would gain where layers take different times.
-Limits      Below some 2^13.6 tokens PCIe is the floor (`--size few_tokens`: 2^12, at most 1.35x, products hidden whole).
+Limits      Below some 2^13.6 tokens PCIe is the floor (`--size few_tokens`: 2^12, at most 1.35x).
             Weights that fit the GPU need not come at all. Two buffers are the memory of two layers, in place of one.
             Pageable memory: the driver copies it itself, and nothing overlaps.
 """
