@@ -27,11 +27,12 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("streams", "events", "graph", "technique-42", "technique-43"),
     )
     yield Target(
-        "h2d_compute_overlap",
+        "copy_overlap",
         "Copy chunks up and results down while a chunk is in use",
         goal="throughput",
         devices=BOTH,
         tags=("streams", "transfers", "technique-42", "technique-44"),
+        formerly=("h2d_compute_overlap",),
     )
     yield Target(
         "stream_ordered_alloc",
