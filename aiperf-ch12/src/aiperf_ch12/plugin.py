@@ -51,10 +51,3 @@ def aiperf_targets() -> Iterable[Target]:
         ("cpu", "cuda"),
         ("cuda-cpp", "scheduling", "reduction", "technique-52", "technique-62"),
     )
-    yield Target(
-        "dynamic_parallelism",
-        "Work that is found at run time goes to a queue on the device",
-        "speed",
-        ("cuda",),
-        ("cuda-cpp", "atomics", "scheduling", "technique-52", "technique-59"),
-    )
