@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from aiperf_ch12 import cuda_graphs, graph_while
+from aiperf_ch12 import cuda_graphs, graph_if_else, graph_update, graph_while
 from aiperf_core import graphs, recorded
 from aiperf_core.errors import KernelError, SkipError
 from aiperf_core.kernels import CudaKernel
@@ -64,11 +64,13 @@ class Driver:
 def fake(monkeypatch: pytest.MonkeyPatch) -> Driver:
     found = Driver()
     monkeypatch.setattr(graphs, "cuda_driver", lambda: found)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda: SimpleNamespace(cuda_stream=22))
+    monkeypatch.setattr(torch.cuda, "Event", lambda: SimpleNamespace(cuda_event=23, record=lambda stream: None))
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=21))
     monkeypatch.setattr(recorded, "_addresses", lambda: [0] * len(recorded.ENTRY_POINTS))
     monkeypatch.setattr(CudaKernel, "bound", bound)
     # The body of a loop is the driver's to make.
-    monkeypatch.setattr(graphs, "body_of", lambda params: driver.CUgraph(99))
+    monkeypatch.setattr(graphs, "body_of", lambda params, number: driver.CUgraph(99 + number))
     return found
 
 
@@ -134,6 +136,54 @@ def test_a_loop_is_a_conditional_node_behind_the_start(fake: Driver, monkeypatch
     assert inside[-1][3].gridDimX == 1
 
 
+def on_host(step: graph_update.Steps, drive: torch.Tensor, nodes: int) -> torch.Tensor:
+    """The log of the steps, whose kernels a host runs in the order in which they are launched."""
+    step.drive, step.log, step.nodes = drive, torch.empty_like(drive), nodes
+    step.here, step.there = torch.zeros_like(drive[0]), torch.zeros_like(drive[0])
+    for number in range(len(drive)):
+        for kernel, (*given, _) in step.kernels(*step.rows(number)):
+            if kernel == "put":
+                given[1].copy_(given[0])
+            elif kernel == "mix":
+                given[0].copy_(0.75 * given[1] + 0.25 * given[1].roll(-1))
+            else:
+                given[0].copy_(
+                    (0.5 if kernel == "take" else 1) * given[1] + (1 if kernel == "take" else 0.25) * given[2]
+                )
+    return step.log
+
+
+@pytest.mark.parametrize("nodes", [3, 4, 64])
+def test_the_kernels_of_a_step_are_the_step(nodes: int) -> None:
+    drive = torch.randn(7, 37, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(on_host(graph_update.Recaptured(), drive, nodes), graph_update.reference(drive, nodes))
+
+
+def test_a_branch_is_a_conditional_node_with_two_bodies(fake: Driver) -> None:
+    variant = graph_if_else.Conditional()
+    variant.prepare(torch.zeros(300), torch.zeros(4, dtype=torch.int32), 2, 9)
+    ((_, _, _, _, params),) = fake.of("cuGraphAddNode")
+    assert params.conditional.type == driver.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_IF
+    assert params.conditional.size == 2
+    rounds = {
+        int(graph): rounds_of(params) for graph, _, _, params in fake.of("cuGraphAddKernelNode") if int(graph) > 90
+    }
+    assert rounds == {99: 9, 100: 2}  # the first body is that of a condition that is not zero
+
+
+def rounds_of(params: Any) -> int:
+    """The fifth parameter of a node's kernel."""
+    return ctypes.c_uint64.from_address((ctypes.c_void_p * 6).from_address(int(params.kernelParams))[4] or 0).value
+
+
+def test_three_nodes_of_each_step_get_new_rows(fake: Driver) -> None:
+    variant = graph_update.SetNodes()
+    variant.prepare(torch.zeros(5, 300), 64)
+    kinds = [recorded.KINDS[entry[0]] for entry in variant.calls._entries]
+    assert kinds.count("new launch of a node") == 3 * kinds.count("graph") == 15
+    assert len(fake.of("cuGraphAddKernelNode")) == 64
+
+
 def test_the_cooperative_grid_fits_the_chip(fake: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_while, "grid_that_fills", lambda kernel, block: 6)
     monkeypatch.setattr(graph_while, "cuda_driver", lambda: fake)
@@ -153,6 +203,8 @@ def test_an_older_driver_is_skipped_with_its_version(fake: Driver) -> None:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_the_kernels_compile(arch: str) -> None:
-    for source in (cuda_graphs.device_code, graph_while.device_code, graph_while.loop_code):
+    files = (cuda_graphs.device_code, graph_while.device_code, graph_while.loop_code, graph_update.device_code)
+    files += graph_if_else.device_code, graph_if_else.branch_code
+    for source in files:
         assert source.compile(arch)
     assert set(cuda_graphs.STAGES) < set(cuda_graphs.device_code.names())

@@ -73,6 +73,27 @@ int cuMemFreeAsync(uint64_t from, at s) { return note("free %lld on %lld\n", (ll
 int cuStreamSynchronize(at s) { return note("finish stream %lld\n", (ll)s); }
 int cuEventSynchronize(at event) { return note("finish event %lld\n", (ll)event); }
 int cuGraphLaunch(at graph, at s) { return note("graph %lld on %lld\n", (ll)graph, (ll)s); }
+int cuStreamBeginCapture_v2(at s, int mode) { return note("capture %lld in mode %d\n", (ll)s, mode); }
+int cuStreamEndCapture(at s, at* graph) {
+  *graph = (at)(allocated += 1000);
+  return note("end of capture %lld\n", (ll)s);
+}
+int cuGraphInstantiateWithFlags(at* executable, at graph, ll flags) {
+  *executable = (at)(allocated += 1000);
+  return note("instantiate %lld with %lld\n", (ll)graph, flags);
+}
+typedef struct { int result; at node, from; } CUgraphExecUpdateResultInfo;
+int cuGraphExecUpdate_v2(at executable, at graph, CUgraphExecUpdateResultInfo* info) {
+  memset(info, 0, sizeof *info);
+  return note("update %lld by %lld\n", (ll)executable, (ll)graph);
+}
+typedef struct { at f; unsigned gx, gy, gz, bx, by, bz, shared; at *p, *extra; at kernel, context; } CUDA_KERNEL_NODE_PARAMS;
+int cuGraphExecKernelNodeSetParams_v2(at executable, at node, const CUDA_KERNEL_NODE_PARAMS* c) {
+  return note("node %lld of %lld: %lld (%u,%u,%u) (%u,%u,%u) %u: %lld%s\n", (ll)node, (ll)executable, (ll)c->f, c->gx, c->gy, c->gz,
+              c->bx, c->by, c->bz, c->shared, *(ll*)c->p[0], c->extra || c->kernel || c->context ? " and more" : "");
+}
+int cuGraphDestroy(at graph) { return note("destroy graph %lld\n", (ll)graph); }
+int cuGraphExecDestroy(at executable) { return note("destroy executable %lld\n", (ll)executable); }
 """
 
 
@@ -174,6 +195,13 @@ def test_further_streams_begin_and_end_with_the_current_one(driver: Driver) -> N
     ]
 
 
+def test_urgent_streams_have_a_higher_priority(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(torch.cuda, "Stream", lambda priority=0: (asked.append(priority), SimpleNamespace())[1])
+    Recording(streams=4, urgent=(2,))
+    assert asked == [0, -1, 0]
+
+
 def test_memory_is_an_argument_at_the_address_that_a_play_got(driver: Driver) -> None:
     calls, pool = Recording(streams=2), SimpleNamespace(handle=44)
     whole = calls.allocate(64)
@@ -212,6 +240,46 @@ def test_copies_waits_of_the_host_and_graphs(driver: Driver) -> None:
         "finish stream 101",
         "graph 55 on 100",
     ]
+
+
+def test_a_graph_is_captured_made_updated_and_destroyed(driver: Driver) -> None:
+    calls = Recording(streams=2)
+    calls.capture(stream=1)
+    calls.launch(kernel, 5, grid=2, block=32, stream=1)
+    graph = calls.end_capture(stream=1)
+    executable = calls.instantiate(graph)
+    calls.update(executable, graph)
+    calls.set_node(executable, 66, kernel, 6, grid=(3, 4, 5), block=(32, 2), shared_bytes=7)
+    calls.set_node(55, 77, kernel, 8, grid=1, block=1)
+    calls.graph(executable, stream=1)
+    calls.destroy(graph)
+    calls.destroy(executable)
+    for _ in range(2):
+        driver.start()
+        calls.play()
+        assert driver.lines[2:-2] == [
+            "capture 101 in mode 2",
+            "launch 7 (2,1,1) (32,1,1) 0 on 101: 5",
+            "end of capture 101",
+            "instantiate 1000 with 0",
+            "update 2000 by 1000",
+            "node 66 of 2000: 7 (3,4,5) (32,2,1) 7: 6",
+            "node 77 of 55: 7 (1,1,1) (1,1,1) 0: 8",
+            "graph 2000 on 101",
+            "destroy graph 1000",
+            "destroy executable 2000",
+        ]
+
+
+def test_the_host_chooses_a_graph_when_it_comes_to_it(driver: Driver) -> None:
+    calls, choice = Recording(), torch.tensor([1], dtype=torch.int32)
+    calls.choose(choice, (55, 66))
+    calls.play()
+    choice[0] = 0
+    calls.play()
+    assert driver.lines == ["graph 66 on 100", "graph 55 on 100"]
+    with pytest.raises(KernelError, match=r"^a choice is one int32 in the host's memory; got 2 of torch.int64 on cpu$"):
+        Recording().choose(torch.tensor([0, 1]), (55, 66))
 
 
 def test_the_host_works_between_the_calls(driver: Driver, make_host: Callable[[str], HostSource]) -> None:

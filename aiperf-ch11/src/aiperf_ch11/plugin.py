@@ -27,11 +27,12 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("streams", "events", "graph", "technique-42", "technique-43"),
     )
     yield Target(
-        "h2d_compute_overlap",
+        "copy_overlap",
         "Copy chunks up and results down while a chunk is in use",
         goal="throughput",
         devices=BOTH,
         tags=("streams", "transfers", "technique-42", "technique-44"),
+        formerly=("h2d_compute_overlap",),
     )
     yield Target(
         "stream_ordered_alloc",
@@ -39,4 +40,25 @@ def aiperf_targets() -> Iterable[Target]:
         goal="speed",
         devices=BOTH,
         tags=("cuda-cpp", "streams", "allocation", "technique-60"),
+    )
+    yield Target(
+        "pdl_chain",
+        "The next kernel's prologue runs while this one ends",
+        goal="latency",
+        devices=("cuda",),
+        tags=("cuda-cpp", "graph", "decode", "technique-58"),
+    )
+    yield Target(
+        "layer_prefetch",
+        "Weights come one layer ahead, while the layer before is in use",
+        goal="throughput",
+        devices=("cuda",),
+        tags=("streams", "transfers", "offload", "technique-42", "technique-44"),
+    )
+    yield Target(
+        "stream_priority",
+        "An urgent kernel goes before blocks that wait, and behind those that run",
+        goal="latency",
+        devices=("cuda",),
+        tags=("streams", "scheduling", "technique-42"),
     )

@@ -23,3 +23,31 @@ def aiperf_targets() -> Iterable[Target]:
         ("cpu", "cuda"),
         ("graphs", "control-flow"),
     )
+    yield Target(
+        "graph_update",
+        "A graph that reads its parameters from memory is never made again",
+        "latency",
+        ("cuda",),
+        ("graphs", "launch", "technique-56"),
+    )
+    yield Target(
+        "graph_if_else",
+        "A choice that the device makes does not ask the host",
+        "latency",
+        ("cuda",),
+        ("graphs", "control-flow", "technique-56"),
+    )
+    yield Target(
+        "atomic_work_queue",
+        "Lanes that take their next item when they are done wait for no other",
+        "speed",
+        ("cpu", "cuda"),
+        ("cuda-cpp", "atomics", "scheduling", "technique-52", "technique-53"),
+    )
+    yield Target(
+        "ragged_segments",
+        "Threads with equal shares of all elements need not know whose segment is long",
+        "speed",
+        ("cpu", "cuda"),
+        ("cuda-cpp", "scheduling", "reduction", "technique-52", "technique-62"),
+    )

@@ -29,13 +29,14 @@ __all__ = [
     "captured",
     "done",
     "graphed",
+    "require_branches",
     "require_loops",
 ]
 
 Output = TypeVar("Output")
 
-# Conditional nodes came with CUDA 12.4, as `cuDriverGetVersion` counts.
-CONDITIONAL_DRIVER = 12040
+# Conditional nodes came with CUDA 12.4, as `cuDriverGetVersion` counts, and those with an else with 12.8.
+CONDITIONAL_DRIVER, ELSE_DRIVER = 12040, 12080
 
 
 # --- captured graphs
@@ -213,17 +214,28 @@ class Graph:
 
     def loop(self, condition: int, after: Any) -> "Graph":
         """Add a loop behind a node; what it repeats, as long as the condition is not 0, is still to be filled."""
+        (body,) = self._conditional(
+            condition, after, self._driver.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE, 1
+        )
+        return body
+
+    def branch(self, condition: int, after: Any) -> "tuple[Graph, Graph]":
+        """Add two branches behind a node, still to be filled: for a condition that is not 0, and for one that is."""
+        yes, no = self._conditional(condition, after, self._driver.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_IF, 2)
+        return yes, no
+
+    def _conditional(self, condition: int, after: Any, kind: Any, bodies: int) -> "list[Graph]":
         driver = self._driver
         params = driver.CUgraphNodeParams()
         params.type = driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
         params.conditional.handle = driver.CUgraphConditionalHandle(condition)
-        params.conditional.type = driver.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_WHILE
-        params.conditional.size = 1
+        params.conditional.type = kind
+        params.conditional.size = bodies
         params.conditional.ctx = done(driver.cuCtxGetCurrent())
         done(_node_added(driver)(self.made, [after], [self._edge(early=False)], 1, params))
-        body = Graph(body_of(params))
-        self._keeps.append(body)
-        return body
+        made = [Graph(body_of(params, number)) for number in range(bodies)]
+        self._keeps += made
+        return made
 
     def launch(self) -> None:
         """Launch on torch's current stream. The first time, it is instantiated and uploaded."""
@@ -244,16 +256,27 @@ class Graph:
         return edge
 
 
-def body_of(params: Any) -> Any:
-    """The graph that a conditional node repeats, which the driver has made."""
-    return params.conditional.phGraph_out[0]
+def body_of(params: Any, number: int = 0) -> Any:
+    """A graph that a conditional node repeats or chooses, which the driver has made."""
+    return params.conditional.phGraph_out[number]
 
 
 def require_loops() -> None:
     """Raise `SkipError` where the driver knows no loops in graphs."""
+    _require(CONDITIONAL_DRIVER, "loops in graphs")
+
+
+def require_branches() -> None:
+    """Raise `SkipError` where the driver knows no branches in graphs."""
+    _require(ELSE_DRIVER, "branches in graphs")
+
+
+def _require(least: int, what: str) -> None:
     found = int(done(cuda_driver().cuDriverGetVersion()))
-    if found < CONDITIONAL_DRIVER:
-        raise SkipError(f"needs a driver of CUDA 12.4 or later, for loops in graphs (this one is of {version(found)})")
+    if found < least:
+        raise SkipError(
+            f"needs a driver of CUDA {version(least)} or later, for {what} (this one is of {version(found)})"
+        )
 
 
 def version(number: int) -> str:

@@ -24,6 +24,7 @@ what `graphs.Graph.chain` takes: one list serves the loop and the graph.
 """
 
 import ctypes
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
@@ -34,7 +35,7 @@ from aiperf_core.errors import KernelError, SkipError
 from aiperf_core.kernels import CudaKernel, HostFunction, cuda_driver, host_source
 from aiperf_core.kernels.launcher import BoundLaunch, Extent, done, reason_of
 
-__all__ = ["Event", "Memory", "Pool", "Recording"]
+__all__ = ["Event", "Executable", "Memory", "Pool", "RecordedGraph", "Recording"]
 
 _player = host_source("recorded.c")
 
@@ -42,14 +43,17 @@ _player = host_source("recorded.c")
 ENTRY_POINTS = (
     *("cuLaunchKernel", "cuLaunchKernelEx", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyAsync", "cuMemAlloc_v2"),
     *("cuMemFree_v2", "cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuStreamSynchronize", "cuEventSynchronize"),
-    "cuGraphLaunch",
+    *("cuGraphLaunch", "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags"),
+    *("cuGraphExecUpdate_v2", "cuGraphExecKernelNodeSetParams_v2", "cuGraphDestroy", "cuGraphExecDestroy"),
 )
 KINDS = (
     *("launch", "early launch", "event record", "event wait", "copy", "allocation", "free"),
     *("stream-ordered allocation", "stream-ordered free", "wait of the host for a stream"),
-    *("wait of the host for an event", "call", "graph"),
+    *("wait of the host for an event", "call", "graph", "begin of a capture", "end of a capture", "instantiation"),
+    *("update of a graph", "new launch of a node", "end of a graph", "end of an executable graph"),
+    "choice of a graph",
 )
-WIDTH = 12
+WIDTH = 14
 
 
 @frozen(eq=False)
@@ -71,6 +75,20 @@ class Memory:
 
     size_bytes: int
     pool: "Pool | None" = None
+    slot: ctypes.c_uint64 = field(factory=ctypes.c_uint64, repr=False)
+
+
+@frozen(eq=False)
+class RecordedGraph:
+    """A graph that a recording captures; `slot` is that of the latest play."""
+
+    slot: ctypes.c_uint64 = field(factory=ctypes.c_uint64, repr=False)
+
+
+@frozen(eq=False)
+class Executable:
+    """An executable graph that a recording makes; `slot` is that of the latest play."""
+
     slot: ctypes.c_uint64 = field(factory=ctypes.c_uint64, repr=False)
 
 
@@ -110,15 +128,17 @@ class Recording:
     """A list of calls on some streams of torch's current GPU; see the module.
 
     streams: their number, with the current one as number 0.
+    urgent: the numbers of those whose blocks go before the waiting blocks of other streams; not 0.
 
     Every method but `play` adds an entry, on the stream with the number `stream`. They raise `KernelError` for a stream
     that is not there, and for arguments that an entry cannot have; `SkipError` without a GPU or a C compiler.
     """
 
-    def __init__(self, streams: int = 1) -> None:
+    def __init__(self, streams: int = 1, urgent: Collection[int] = ()) -> None:
         self._entry_points = torch.tensor(_addresses(), dtype=torch.int64)
         self._play = _player.function("play")
-        self._streams = [torch.cuda.Stream() for _ in range(streams - 1)]
+        made = range(1, streams)
+        self._streams = [torch.cuda.Stream(priority=-1) if one in urgent else torch.cuda.Stream() for one in made]
         self._entries: list[list[int]] = []
         self._names: list[str] = []
         self._keeps: list[Any] = []
@@ -214,10 +234,78 @@ class Recording:
         self._add("call", 0, function.address, given.data_ptr(), of=f"of '{function.signature.name}'")
         self._keeps += [function, given, args]
 
-    def graph(self, executable: int, *, stream: int = 0, keeps: Any = None) -> None:
-        """Launch a graph: the driver's CUgraphExec as a number. `keeps` lives as long as the recording."""
-        self._add("graph", stream, executable)
-        self._keeps.append(keeps)
+    def graph(self, executable: int | Executable, *, stream: int = 0, keeps: Any = None) -> None:
+        """Launch a graph: the driver's CUgraphExec as a number, or one that a recording made.
+
+        keeps: lives as long as the recording.
+        """
+        made = _executable(executable)
+        self._add("graph", stream, _place(made))
+        self._keeps += [made, keeps]
+
+    def choose(self, choice: torch.Tensor, executables: Sequence[int], *, stream: int = 0, keeps: Any = None) -> None:
+        """Launch one of several graphs: the one with the number that the host reads in its memory.
+
+        choice: one int32 in the host's memory. The host does not wait for it; see `finish`.
+        executables: the driver's CUgraphExec of each graph as a number.
+
+        Raises `KernelError` for another choice.
+        """
+        if choice.dtype != torch.int32 or choice.numel() != 1 or choice.is_cuda:
+            raise KernelError(
+                f"a choice is one int32 in the host's memory; got {choice.numel()} of {choice.dtype} on {choice.device}"
+            )
+        graphs = torch.tensor([_signed(one) for one in executables], dtype=torch.int64)
+        self._add("choice of a graph", stream, choice.data_ptr(), graphs.data_ptr(), of=f"of {len(graphs)}")
+        self._keeps += [choice, graphs, keeps]
+
+    def capture(self, *, stream: int) -> None:
+        """Begin to capture: what follows on the stream is put in a graph and not done. Not on stream 0."""
+        self._add("begin of a capture", stream)
+
+    def end_capture(self, *, stream: int) -> RecordedGraph:
+        """End the capture of a stream; return its graph."""
+        graph = RecordedGraph()
+        self._add("end of a capture", stream, _place(graph))
+        self._keeps.append(graph)
+        return graph
+
+    def instantiate(self, graph: RecordedGraph) -> Executable:
+        """Make a captured graph executable."""
+        executable = Executable()
+        self._add("instantiation", 0, _place(executable), _place(graph))
+        self._keeps += [executable, graph]
+        return executable
+
+    def update(self, executable: Executable, graph: RecordedGraph) -> None:
+        """Give an executable graph the launches of a captured graph of the same form, as of its next launch."""
+        self._add("update of a graph", 0, _place(executable), _place(graph))
+        self._keeps += [executable, graph]
+
+    def set_node(
+        self,
+        executable: int | Executable,
+        node: int,
+        kernel: CudaKernel,
+        *args: Any,
+        grid: Extent,
+        block: Extent,
+        shared_bytes: int = 0,
+    ) -> None:
+        """Give a node of an executable graph another launch, as of the graph's next launch.
+
+        node: the node of the graph that was made executable: the driver's CUgraphNode as a number.
+        """
+        made, bound = _executable(executable), kernel.bound(list(args), grid, block, shared_bytes)
+        self._add("new launch of a node", 0, _place(made), node, *bound.numbers, of=f"of {bound.name}")
+        self._keeps += [made, args, bound]
+
+    def destroy(self, made: RecordedGraph | Executable) -> None:
+        """Destroy what the recording made. An executable graph that still runs goes when it ends."""
+        self._add(
+            "end of a graph" if isinstance(made, RecordedGraph) else "end of an executable graph", 0, _place(made)
+        )
+        self._keeps.append(made)
 
     def launches(self) -> list[tuple[BoundLaunch, bool]]:
         """The launches, each with whether it is early. Raises `KernelError` for a recording that has other entries."""
@@ -250,6 +338,16 @@ class Recording:
         place = KINDS.index(kind), stream, *(_signed(number) for number in numbers)
         self._names.append(f"{kind} {of}".rstrip() + f" (entry {len(self)}, stream {stream})")
         self._entries.append([*place, *[0] * (WIDTH - len(place))])
+
+
+def _executable(one: int | Executable) -> Executable:
+    """The driver's CUgraphExec as a number, or that of a slot."""
+    return one if isinstance(one, Executable) else Executable(ctypes.c_uint64(one))
+
+
+def _place(made: RecordedGraph | Executable) -> int:
+    """The address of a slot."""
+    return ctypes.addressof(made.slot)
 
 
 def _signed(number: int) -> int:

@@ -2,8 +2,9 @@
 #include <stdint.h>
 
 // An entry: its kind, the number of its stream, and what the kind takes. `WIDTH` numbers each.
-enum { LAUNCH, LAUNCH_EARLY, RECORD, WAIT, COPY, ALLOCATE, FREE, ALLOCATE_ASYNC, FREE_ASYNC, FINISH_STREAM, FINISH_EVENT, CALL, GRAPH };
-#define WIDTH 12
+enum { LAUNCH, LAUNCH_EARLY, RECORD, WAIT, COPY, ALLOCATE, FREE, ALLOCATE_ASYNC, FREE_ASYNC, FINISH_STREAM, FINISH_EVENT, CALL, GRAPH,
+       CAPTURE, END_CAPTURE, INSTANTIATE, UPDATE, SET_NODE, DESTROY_GRAPH, DESTROY_EXECUTABLE, CHOICE };
+#define WIDTH 14
 
 // The entry points of the driver, in the order of `ENTRY_POINTS` in recorded.py.
 typedef struct {
@@ -19,6 +20,13 @@ typedef struct {
   int (*finish_stream)(void*);
   int (*finish_event)(void*);
   int (*graph)(void*, void*);
+  int (*capture)(void*, int);
+  int (*end_capture)(void*, void*);
+  int (*instantiate)(void*, void*, uint64_t);
+  int (*update)(void*, void*, void*);
+  int (*set_node)(void*, void*, const void*);
+  int (*destroy_graph)(void*);
+  int (*destroy_executable)(void*);
 } driver;
 
 // CUlaunchAttribute and CUlaunchConfig of cuda.h.
@@ -37,7 +45,20 @@ typedef struct {
   uint32_t count;
 } config;
 
+// CUDA_KERNEL_NODE_PARAMS_v2 and CUgraphExecUpdateResultInfo of cuda.h.
+typedef struct {
+  void* function;
+  uint32_t grid[3], block[3], shared_bytes;
+  void *parameters, *extra, *kernel, *context;
+} node_parameters;
+
+typedef struct {
+  int32_t result;
+  void *node, *from;
+} update_result;
+
 #define PROGRAMMATIC_STREAM_SERIALIZATION 6
+#define CAPTURE_MODE_RELAXED 2
 #define POINTER(number) ((void*)(uintptr_t)(number))
 
 static int launch_early(const driver* cu, const int64_t* at, void* stream) {
@@ -49,6 +70,24 @@ static int launch_early(const driver* cu, const int64_t* at, void* stream) {
                 &early,
                 1};
   return cu->launch_ex(&how, POINTER(at[0]), POINTER(at[8]), 0);
+}
+
+static int set_node(const driver* cu, const int64_t* at) {
+  const int64_t* launch = at + 2;
+  const node_parameters how = {POINTER(launch[0]),
+                               {(uint32_t)launch[1], (uint32_t)launch[2], (uint32_t)launch[3]},
+                               {(uint32_t)launch[4], (uint32_t)launch[5], (uint32_t)launch[6]},
+                               (uint32_t)launch[7],
+                               POINTER(launch[8]),
+                               0,
+                               0,
+                               0};
+  return cu->set_node(*(void**)POINTER(at[0]), POINTER(at[1]), &how);
+}
+
+static int update(const driver* cu, void* executable, void* graph) {
+  update_result unused;
+  return cu->update(executable, graph, &unused);
 }
 
 static int play_one(const driver* cu, int64_t kind, const int64_t* at, void* stream) {
@@ -80,7 +119,23 @@ static int play_one(const driver* cu, int64_t kind, const int64_t* at, void* str
       ((void (*)(const int64_t*))POINTER(at[0]))(POINTER(at[1]));
       return 0;
     case GRAPH:
-      return cu->graph(POINTER(at[0]), stream);
+      return cu->graph(*(void**)POINTER(at[0]), stream);
+    case CHOICE:
+      return cu->graph(((void**)POINTER(at[1]))[*(const int32_t*)POINTER(at[0])], stream);
+    case CAPTURE:
+      return cu->capture(stream, CAPTURE_MODE_RELAXED);
+    case END_CAPTURE:
+      return cu->end_capture(stream, POINTER(at[0]));
+    case INSTANTIATE:
+      return cu->instantiate(POINTER(at[0]), *(void**)POINTER(at[1]), 0);
+    case UPDATE:
+      return update(cu, *(void**)POINTER(at[0]), *(void**)POINTER(at[1]));
+    case SET_NODE:
+      return set_node(cu, at);
+    case DESTROY_GRAPH:
+      return cu->destroy_graph(*(void**)POINTER(at[0]));
+    case DESTROY_EXECUTABLE:
+      return cu->destroy_executable(*(void**)POINTER(at[0]));
   }
   return 1;  // CUDA_ERROR_INVALID_VALUE
 }

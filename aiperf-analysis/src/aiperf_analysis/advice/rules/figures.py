@@ -280,7 +280,7 @@ RULES = (
         name="row.copies",
         fact="Copies are a fifth or more of the GPU's work.",
         advice="Keep data on the device; copy from page-locked memory on a stream of its own.",
-        targets=("ch02.host_transfer", "ch11.h2d_compute_overlap"),
+        targets=("ch02.host_transfer", "ch11.copy_overlap"),
         find=_copies,
     ),
     Rule(

@@ -164,7 +164,7 @@ RULES = (
         name="profile.no_overlap", needs=GPU, find=_no_overlap,
         fact="Copies and kernels take turns.",
         advice="Split the work into chunks, and copy the next chunk on a second stream.",
-        targets=("ch11.h2d_compute_overlap", "ch11.event_dag"),
+        targets=("ch11.copy_overlap", "ch11.event_dag"),
     ),
     Rule(
         name="profile.pageable_copies", needs=TORCH, find=_pageable,

@@ -32,7 +32,7 @@ bench = Benchmark(
     no_gain_on={"cpu": "a processor copies from the page cache itself, and copy and product wait for the same memory"},
 )
 cuda, cpu = bench.on("cuda"), bench.on("cpu", requires="compiler")
-host_code = host_source("h2d_compute_overlap.c", options=("-ffp-contract=fast",))
+host_code = host_source("copy_overlap.c", options=("-ffp-contract=fast",))
 
 PLACES = 2
 
