@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiperf_core.cli.measuring import json_option
-from aiperf_core.cli.result_file import result_file_option
+from aiperf_core.cli.result_file import result_file_option, show_result
 from aiperf_core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -166,6 +166,69 @@ def bisect(good: str, bad: str, suite: Path, runs: int, build: str | None) -> Ex
         return ExitCode.INCONCLUSIVE
     click.echo(f"the first bad commit: {done.commit}")
     return ExitCode.OK
+
+
+@ci.command("pair")
+@click.option("--base", required=True, metavar="COMMIT", help="The commit that is compared with.")
+@click.option("--head", default="HEAD", show_default=True, metavar="COMMIT", help="The commit that is judged.")
+@click.option("--build", metavar="COMMAND", help="Prepare each side once with this command, without a shell.")
+@click.option(
+    "--pairs", type=click.IntRange(5, 1000), default=10, show_default=True, metavar="COUNT", help="Pairs of runs."
+)
+@click.option("--statistic", metavar="NAME", help="Such as mean, median or min. [default: the median, else the mean]")
+@click.option(
+    "--floor",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.01,
+    show_default=True,
+    metavar="FRACTION",
+    help="The smallest difference that matters.",
+)
+@click.option(
+    "--require-conclusive", "conclusive", is_flag=True, help="Exit with 5 where a benchmark is left undecided."
+)
+@result_file_option
+@json_option("the result as one JSON document")
+@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
+def pair(
+    base: str,
+    head: str,
+    build: str | None,
+    pairs: int,
+    statistic: str | None,
+    floor: float,
+    conclusive: bool,
+    out: Path | None,
+    as_json: bool,
+    command: tuple[str, ...],
+) -> ExitCode:
+    """Compare the benchmarks of two commits, by pairs of fresh processes.
+
+    COMMAND runs benchmarks of pytest-benchmark, google-benchmark, nvbench or hyperfine, in a worktree of each side, and
+    writes their JSON to the file {out}. Both sides take turns. A suspect is confirmed or refuted by as many new pairs.
+    What is not committed is not measured. --out FILE.md writes a summary for a pull request.
+
+    Exit codes: 0 no regression; 1 a build or a run failed; 4 a confirmed regression; 5 with --require-conclusive, where
+    a benchmark is gone, too noisy, or a suspect.
+
+    \b
+    Examples:
+      aiperf ci pair --base main -- pytest bench --benchmark-json={out}
+      aiperf ci pair --base v1 --build make -- hyperfine --export-json {out} ./prog
+    """
+    from aiperf_analysis.ci import pair as pairing
+    from aiperf_analysis.ci.paired import report
+
+    plan = pairing.Plan(base=base, head=head, command=command, build=build, pairs=pairs)
+    commits = plan.commits()
+    folder = pairing.new_folder(commits)
+    first, second = pairing.run(plan, commits, folder, statistic, floor, _say)
+    result = report(first, second, statistic, floor, commits, pairing.repeat(plan, commits), str(folder))
+    code = show_result(result, out, as_json=as_json)
+    undecided = any(
+        record.cells["verdict"] in ("SUSPECT", "INCONCLUSIVE", "TOO NOISY") for record in result.tables[0].records
+    )
+    return ExitCode.INCONCLUSIVE if conclusive and undecided and code == ExitCode.OK else code
 
 
 def _read(path: Path) -> "Suite":
