@@ -98,6 +98,8 @@ def check(suite: Path, bundles: tuple[str, ...], conclusive: bool, report: Path 
     They are those in the suite's folder, and each BUNDLE. Nothing is measured.
     """
     found = _read(suite)
+    from aiperf_analysis.ci import accepted
+    from aiperf_analysis.ci.accepted import applied
     from aiperf_analysis.ci.gating import decide, history
 
     selection = history(found, bundles)
@@ -105,7 +107,7 @@ def check(suite: Path, bundles: tuple[str, ...], conclusive: bool, report: Path 
         raise UsageError(
             f"the suite '{found.name}' has no bundles in '{found.runs}'. Name some, or make some: aiperf ci run {suite}"
         )
-    gated = decide(found, selection)
+    gated = applied(decide(found, selection), accepted.read(found))
     newest = [one.path for one in selection.runs[:1]]
     return _told(found, gated, newest, [], conclusive=conclusive, report=report, as_json=as_json, tell=False)
 
@@ -119,6 +121,8 @@ def history(suite: Path, metric: str | None, **values: Any) -> ExitCode:
     """Show the history of SUITE, as aiperf analyze history does."""
     found = _read(suite)
     from aiperf_analysis.analyses.history import Options, analyze
+    from aiperf_analysis.ci import accepted
+    from aiperf_analysis.ci.gating import decide
     from aiperf_analysis.ci.gating import history as runs_of
     from aiperf_analysis.cli.analyze import output_of
     from aiperf_analysis.sizes import analyzed
@@ -129,7 +133,31 @@ def history(suite: Path, metric: str | None, **values: Any) -> ExitCode:
     if first is not None and first.floor is not None:
         texts["floor"] = str(first.floor)
     selection = runs_of(found)
-    return output_of(values, selection, lambda: analyzed(analyze, selection, from_texts(Options, texts)))
+    gated = accepted.applied(decide(found, selection), accepted.read(found))
+    options = from_texts(Options, texts)
+    return output_of(values, selection, lambda: accepted.shown(analyzed(analyze, selection, options), gated))
+
+
+@ci.command("accept")
+@SUITE
+@click.argument("series", metavar="SERIES")
+@click.option("--because", required=True, metavar="TEXT", help="The reason, which the history shows.")
+def accept(suite: Path, series: str, because: str) -> None:
+    """Accept the regression of SERIES, a target:implementation, in the newest run of SUITE.
+
+    Its present level is not flagged again; a worse one is. Who accepted it, when and why is kept in the suite's folder.
+
+    \b
+    Examples:
+      aiperf ci accept suite.toml ch07.memory_access:coalesced --because 'more exact'
+    """
+    found = _read(suite)
+    from aiperf_analysis.ci import accepted
+    from aiperf_analysis.ci.gating import decide, history
+
+    gated = accepted.applied(decide(found, history(found)), accepted.read(found))
+    for one in accepted.accept(found, gated, series, because):
+        _say(f"{one.series}, {one.metric}: {one.sentence}")
 
 
 @ci.command("bisect")
