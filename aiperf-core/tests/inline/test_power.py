@@ -84,7 +84,7 @@ def test_a_difference_of_1_percent_is_found(monkeypatch: pytest.MonkeyPatch, rat
 
 
 def differences(monkeypatch: pytest.MonkeyPatch, seeds: range) -> int:
-    """How often a function differs from one that takes the same time."""
+    """The number of comparisons in which a function differs from one that takes the same time."""
     found = Counter(verdict(monkeypatch, 1.0, seed) for seed in seeds)
     return found[Verdict.FASTER] + found[Verdict.SLOWER]
 

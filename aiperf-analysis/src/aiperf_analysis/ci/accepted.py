@@ -1,4 +1,4 @@
-"""Regressions that somebody accepted, with who and why: a level that they named is not flagged again."""
+"""Accepted regressions, with name and reason: a level that was accepted is not flagged again."""
 
 import getpass
 import json
@@ -42,11 +42,11 @@ class Accepted:
 
     @property
     def sentence(self) -> str:
-        """Who accepted it when, and why."""
+        """The name of the person, the day and the reason."""
         return f"accepted by {self.who} on {self.when[:10]}: {self.because}"
 
     def covers(self, decision: Decision) -> bool:
-        """Whether a decision is on this row, and its figure no worse than this one beyond the usual interval."""
+        """Tell whether a decision is on this row, and its figure no worse than this one beyond the usual interval."""
         same = (decision.name, decision.hardware, decision.metric) == (self.series, self.hardware, self.metric)
         if not same or decision.now is None or decision.now <= 0:
             return False
@@ -60,7 +60,7 @@ def place(suite: Suite) -> Path:
 
 
 def read(suite: Suite) -> list[Accepted]:
-    """What was accepted of a suite. Raises AiperfError for a file that cannot be read."""
+    """The accepted regressions of a suite. Raises AiperfError for a file that cannot be read."""
     path = place(suite)
     try:
         return [Accepted(**one) for one in json.loads(path.read_bytes())]

@@ -27,7 +27,7 @@ SIDES = ("base", "head")
 
 @frozen(kw_only=True)
 class Plan:
-    """What is run.
+    """A comparison of two commits.
 
     base, head: names of commits.
     command: a program and its arguments, started without a shell in the worktree; `{out}` is the file of its results.

@@ -7,7 +7,7 @@ benchmark with two modes has a wide one. A pair beyond it in 1 of 100 cases is o
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean, stdev
+from statistics import fmean, geometric_mean, stdev
 
 from attrs import field, frozen
 
@@ -56,7 +56,7 @@ class Pairs:
         return found
 
     def sides(self, name: str) -> tuple[bool, bool]:
-        """Whether the base and the head have a benchmark in any run."""
+        """The presence of a benchmark in any run of the base, and of the head."""
         found = [any(_figure(run, name) for run in side) for side in (self.base, self.head)]
         return found[0], found[1]
 
@@ -188,7 +188,7 @@ def report(
 
 
 def _differences(pairs: Pairs) -> list[str]:
-    """What else than the code differs between the sides."""
+    """Differences between the sides beside the code."""
     found = []
     for what in ("tool", "version", "machine"):
         base, head = ({getattr(run, what) for run in side} for side in (pairs.base, pairs.head))
@@ -208,7 +208,10 @@ def _record(change: Change, pairs: Pairs, statistic: str | None) -> Record:
     cells: dict[str, Cell] = {
         "name": change.name,
         "verdict": change.word,
-        **{key: counted(fmean(values), unit) if values else None for key, values in sides.items()},
+        **{
+            key: counted(geometric_mean(values) if min(values) > 0 else fmean(values), unit) if values else None
+            for key, values in sides.items()
+        },
         "ratio": figure(change.ratio) if change.ratio else None,
         "pairs": change.pairs,
         "why": change.reason,

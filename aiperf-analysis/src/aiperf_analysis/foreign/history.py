@@ -164,7 +164,7 @@ def _steps(course: _Course, found: Judged) -> list[Record]:
 
 
 def _left_out(results: Sequence[Results]) -> list[LeftOut]:
-    """What cannot be used, and benchmarks that the newest results of their tool and machine no longer have."""
+    """Unusable figures, and benchmarks that the newest results of their tool and machine no longer have."""
     found = [LeftOut(one.tool, "", problem) for one in results for problem in one.problems]
     found += [LeftOut(name, "SKIPPED", reason) for one in results for name, reason in one.skipped.items()]
     of_places: dict[tuple[str, str], list[Results]] = {}

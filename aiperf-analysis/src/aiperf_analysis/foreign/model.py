@@ -85,7 +85,7 @@ class Results:
 
 
 def _fault(figure: Figure) -> str:
-    """What is wrong with a figure; empty where nothing is."""
+    """The fault of a figure; empty for none."""
     chosen = figure.statistic()
     if chosen is None:
         return f"neither {', '.join(USUAL[:-1])} nor another figure"

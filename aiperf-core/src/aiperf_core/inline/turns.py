@@ -56,7 +56,7 @@ class Turns:
         """Take passes until the budget is spent and an interval can be made.
 
         pass_s: the seconds of one sample of every side.
-        block: yields so many samples of a side.
+        block: yields the given number of samples of a side.
         begin: is called before each pass.
         """
         each = max(1, min(_MOST_IN_BLOCK, int(self.budget_s / _PASSES / max(pass_s, 1e-9))))
