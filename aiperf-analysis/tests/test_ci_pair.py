@@ -155,7 +155,7 @@ def test_a_regression_and_its_summary(aiperf, repository: Path) -> None:
     text = Path("pair.md").read_text()
     commits = [git("rev-parse", tag).strip()[:12] for tag in ("base", "slow")]
     assert f"{commits[1]} against {commits[0]}: 2 regression" in text
-    repeat = text.index(f"Repeat it: aiperf ci pair --base {commits[0]} --head {commits[1]} --pairs 5 -- ")
+    repeat = text.index(f"Repeat it: aiperf ci pair --base {commits[0]} --head {commits[1]} --pairs 5 --floor 0.01 -- ")
     assert repeat < text.index("Tool and machine are the same on both sides.") < text.index("The results of all runs:")
     assert "REGRESSION" in text
     folder = repository / "artifacts" / "ci" / f"pair-{commits[0]}-{commits[1]}"

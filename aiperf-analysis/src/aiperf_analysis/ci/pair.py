@@ -133,8 +133,10 @@ def new_folder(commits: dict[str, str]) -> Path:
     return path
 
 
-def repeat(plan: Plan, commits: dict[str, str]) -> str:
+def repeat(plan: Plan, commits: dict[str, str], statistic: str | None, floor: float) -> str:
     """The command that repeats the comparison, for a shell."""
     own = ["aiperf", "ci", "pair", *(part for side in SIDES for part in (f"--{side}", commits[side][:12]))]
-    own += ["--pairs", str(plan.pairs), *(["--build", plan.build] if plan.build is not None else [])]
+    own += ["--pairs", str(plan.pairs), "--floor", f"{floor:g}"]
+    optional = {"--build": plan.build, "--statistic": statistic}
+    own += [part for name, value in optional.items() if value is not None for part in (name, value)]
     return shlex.join([*own, "--", *plan.command])

@@ -251,7 +251,8 @@ def pair(
     commits = plan.commits()
     folder = pairing.new_folder(commits)
     first, second = pairing.run(plan, commits, folder, statistic, floor, _say)
-    result = report(first, second, statistic, floor, commits, pairing.repeat(plan, commits), str(folder))
+    repeat = pairing.repeat(plan, commits, statistic, floor)
+    result = report(first, second, statistic, floor, commits, repeat, str(folder))
     code = show_result(result, out, as_json=as_json)
     undecided = any(
         record.cells["verdict"] in ("SUSPECT", "INCONCLUSIVE", "TOO NOISY") for record in result.tables[0].records
