@@ -35,10 +35,9 @@ def run(folder, number, time_s, *, verdict=None, created=None, labels=None, spee
         example.manifest(),
         created=when.isoformat(),
         commit_time=when.isoformat(),
-        git=f"{number:012x}{0:028x}",
         exit_code=0,
         labels=labels or {},
-        **manifest,
+        **{"git": f"{number:012x}{0:028x}", **manifest},
     )
     hashes = {path: bundle.digest(path) for path in bundle.result_files}
     bundle.write_manifest(sealed(page, hashes, bundle.path))

@@ -14,7 +14,7 @@ LAYERS = (
     {"fleet_documents"},
     {"selection", "machine", "power_watch", "live", "models"},
     {"joint", "sizes", "history"},
-    {"lines"},
+    {"lines", "foreign"},
     {"store", "advice", "ci"},
     {"sources", "analyses", "schema"},
     {"demo", "cli", "dashboard", "tui"},

@@ -4,6 +4,7 @@ import fcntl
 import importlib.util
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -173,12 +174,16 @@ def test_the_report_has_four_files(place, monkeypatch):
     assert "| ch07.memory\\_access" not in summary
     lines = summary.splitlines()
     assert lines[2] == (
+        "Repeat: `aiperf run ch07.memory_access --quiet --tier quick --policy standard --timeout 60.0 --label suite=n`"
+    )
+    assert lines[4] == (
         "- **ch07.memory_access:coalesced** regressed: time 1.0000 ms → 1.0520 ms, 1.052x \\[1.043, 1.061\\]"
     )
-    assert lines[4] == "| row | metric | word | before | now | now / before | runs | history | why |"
-    assert lines[6] == (
+    assert lines[6] == "| row | metric | word | before | now | now / before | runs | history | why |"
+    assert lines[8] == (
         "| ch07.memory_access:coalesced | time | REGRESSION | 1.0000 ms | 1.0520 ms | 1.052x \\[1.043, 1.061\\] | 10 "
-        "| ▁▂▁▂▁▂▁▂▁▁██ | 2 runs in a row agree |"
+        "| ▁▂▁▂▁▂▁▂▁▁██ | 2 runs in a row agree; "
+        "code: 000000000009 to 000000000066, with the same software and machine |"
     )
     tree = ElementTree.parse(report / "junit.xml")
     assert [one.get("type") for one in tree.iter("failure")] == ["REGRESSION"]
@@ -216,6 +221,65 @@ def test_a_row_with_few_runs_has_its_times(place, monkeypatch):
     assert " 1.0000 ms  1.5000 ms       1.5000x  3 runs before it" in done.output
     summary = Path("artifacts/ci/n/report/summary.md").read_text()
     assert "| NEW | 1.0000 ms | 1.5000 ms | 1.5000x | 3 | ▁▁▁█ | 3 runs before it;" in summary
+
+
+# --- accepted regressions
+
+
+ROW = "ch07.memory_access:coalesced"
+
+
+def test_an_accepted_regression_is_not_flagged_again(place, monkeypatch):
+    run(monkeypatch, Measures(place, 1.05, 1.052))
+    done = called("accept", "suite.toml", ROW, "--because", "more exact")
+    assert done.exit_code == 0, done.output
+    assert re.fullmatch(rf"{ROW}, time: accepted by .+ on \d{{4}}-\d\d-\d\d: more exact\n", done.stderr)
+    done = called("check", "suite.toml", "--json")
+    assert done.return_value == 0
+    (decision,) = json.loads(done.stdout)["decisions"]
+    assert (decision["word"], decision["reason"][-10:]) == ("ACCEPTED", "more exact")
+    made.run(place, 300, 1.051e-3)
+    assert called("check", "suite.toml", "--require-conclusive").return_value == 0
+    history = json.loads(called("history", "suite.toml", "--json").stdout)
+    assert history["summary"][0].startswith(f"{ROW}: accepted by ")
+    assert [one["cells"]["newest"] for one in history["tables"][0]["records"] if one["cells"]["series"] == ROW] == [
+        "ACCEPTED"
+    ]
+
+
+def test_a_level_worse_than_the_accepted_one_is_flagged(place, monkeypatch):
+    run(monkeypatch, Measures(place, 1.05, 1.052))
+    called("accept", "suite.toml", ROW, "--because", "more exact")
+    for number in (300, 301):
+        made.run(place, number, 1.2e-3)
+    assert called("check", "suite.toml").return_value == 4
+
+
+def test_what_cannot_be_accepted(place, monkeypatch):
+    run(monkeypatch, Measures(place, 1.001))
+    refused = called("accept", "suite.toml", ROW, "--because", "x").exception
+    assert isinstance(refused, UsageError)
+    assert str(refused) == f"the newest run has no regression of '{ROW}'. Regressions and suspects: none."
+    Path("artifacts/ci/n/accepted.json").write_text("{")
+    broken = called("check", "suite.toml").exception
+    assert isinstance(broken, AiperfError)
+    assert "cannot read 'artifacts/ci/n/accepted.json', the accepted regressions: " in str(broken)
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ({"aiperf": "9.9"}, "method: "),
+        ({"packages": {"torch": "9.9"}}, "environment: "),
+        ({"git": None}, "unknown: neither commit"),
+        ({}, "code: 000000000009 to "),
+    ],
+)
+def test_the_class_of_a_cause(place, change, cause):
+    for number in (200, 201):
+        made.run(place, number, 1.05e-3, **change)
+    (decision,) = json.loads(called("check", "suite.toml", "--json").stdout)["decisions"]
+    assert (decision["word"], decision["cause"].startswith(cause)) == ("REGRESSION", True), decision["cause"]
 
 
 # --- check

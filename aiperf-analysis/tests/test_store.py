@@ -621,7 +621,7 @@ def test_a_store_that_cannot_be_made_leaves_nothing(place, engine, monkeypatch):
     assert made(url) == (engine.shown(url), False)
 
 
-@pytest.mark.parametrize("version", ["5", "7", "abcdef"])
+@pytest.mark.parametrize("version", ["5", "8", "abcdef"])
 def test_a_store_of_another_version_is_refused(url, engine, version, runs):
     with opened(url) as store, store.writing() as connection:
         connection.execute(sa.text(f"UPDATE {database.VERSION_TABLE} SET version_num = '{version}'"))

@@ -51,8 +51,8 @@ def test_a_readme_lists_the_targets_as_the_contents_page_does(group):
     readme = (ROOT / f"aiperf-{group}" / "README.md").read_text().splitlines()
     targets = [one for one in load_plugins().targets if one.group == group]
     assert bool(targets) == (
-        group not in ("redteam", "analysis", "calc", "learn", "load", "fleet", "traces")
-    )  # with attacks, analyses, calculators, pages, loads and fleets instead
+        group not in ("redteam", "analysis", "bench", "calc", "learn", "load", "fleet", "traces")
+    )  # with attacks, analyses, extras, calculators, pages, loads and fleets instead
     listed = [f"| `{one.name}` | {', '.join(one.devices)} | {one.summary} |" for one in targets]
     assert [line for line in readme if line.startswith(f"| `{group}.")] == listed
 
@@ -83,12 +83,16 @@ def test_nothing_is_explained_that_no_package_asks_for():
 
 
 # Beside the core: packages that were part of a package, so that its users keep their commands. It imports none of them.
-BROUGHT = {"aiperf-analysis": {"aiperf-calc", "aiperf-learn", "aiperf-traces"}}
+# And the package whose extras are all others.
+BROUGHT = {
+    "aiperf-analysis": {"aiperf-calc", "aiperf-learn", "aiperf-traces"},
+    "aiperf-bench": {"aiperf-bench", *PROJECTS},
+}
 
 
 @each_package
 def test_the_core_asks_for_no_chapter_and_a_chapter_for_no_other(name):
-    accepted = {"aiperf-core", *BROUGHT.get(name, ())} - {name}
+    accepted = {"aiperf-core"} - {name} | BROUGHT.get(name, set())
     assert {other for other in required(name) if other.startswith("aiperf-")} <= accepted
 
 

@@ -24,6 +24,7 @@ COMMANDS = (
     ("dashboard", "Show results as pages, and answer by a REST API.", LOOK),
     ("demo", "Measure small targets on the CPU, and show them as pages.", LOOK),
     ("db", "Keep the figures of many bundles in a database.", LOOK),
+    ("history", "Find changes in the results of other benchmark tools.", LOOK),
     ("power", "Analyze energy; watch the power of a command.", LOOK),
     ("ci", "Run a suite continuously, and stop at a confirmed regression.", CHECK),
     ("checklist", "List recommendations, their proofs, and probes of this machine.", CHECK),

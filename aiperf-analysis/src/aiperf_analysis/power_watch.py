@@ -114,7 +114,7 @@ def watch(command: Sequence[str], found: Sequence[Sensor], *, rate_hz: float = R
         raise UsageError(
             f"cannot start '{words(command[0])}': {error.strerror or error}. Give a program: aiperf power watch CMD"
         ) from None
-    with _terminated_as_interrupt():
+    with terminated_as_interrupt():
         try:
             _until_end(process, found, watched, begin, 1 / rate_hz)
         except KeyboardInterrupt:
@@ -164,7 +164,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 @contextlib.contextmanager
-def _terminated_as_interrupt() -> Iterator[None]:
+def terminated_as_interrupt() -> Iterator[None]:
     """Treat SIGTERM as Ctrl-C, so that the command does not stay behind."""
 
     def interrupt(*_: Any) -> None:

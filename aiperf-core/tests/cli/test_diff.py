@@ -1,7 +1,10 @@
 """`aiperf diff`: functions of files by the whole harness, and programs."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,9 +89,27 @@ def test_a_reference_that_has_no_float64_is_its_own(aiperf, kernels) -> None:
         (["kernels.py:plain", "kernels.py:plain"], "Functions need --inputs"),
         (
             ["kernels.py:plain", "kernels.py:plain", "--inputs", "kernels.py:make", "--prepare", "true"],
-            "--prepare goes",
+            "--prepare, --parameter and --warm-up go with --command",
         ),
         (["--command", "true", "true", "--inputs", "kernels.py:make"], "--inputs goes with functions"),
+        (
+            ["--command", "true", "true", "--out", "run", "--tier", "quick", "--label", "a=b"],
+            "--tier, --label, --out: not with --command",
+        ),
+        (["--command", "true", "true", "--parameter", "n"], "--parameter takes NAME=VALUE,VALUE"),
+        (["--command", "true", "true", "--parameter", "n=1,,2"], "--parameter takes NAME=VALUE,VALUE"),
+        (
+            ["--command", "true", "true", "--parameter", "n=1"],
+            "no command has {n}, so that --parameter n changes nothing",
+        ),
+        (
+            ["--command", "true {n}", "true", "--parameter", "n=1", "--parameter", "n=2"],
+            "--parameter n was given twice; give all its values at once: n=VALUE,VALUE",
+        ),
+        (
+            ["kernels.py:plain", "kernels.py:plain", "--inputs", "kernels.py:make", "--warm-up", "1"],
+            "--warm-up go with --command",
+        ),
     ],
 )
 def test_mistakes(aiperf, kernels, arguments, message) -> None:
@@ -121,6 +142,33 @@ def test_programs_take_turns(aiperf, kernels) -> None:
     assert {"first", "second"} == set(lines[1::2])
     assert re.search(r"^echo second >> log +[\d.]+ .?s", ended.out, re.MULTILINE)
     assert "Outputs were not compared" in ended.out
+
+
+def test_programs_are_compared_for_each_value_of_parameters(aiperf, kernels) -> None:
+    ended = aiperf(
+        "diff", "--command", "echo {n}{sign} {other} >> log", "echo second >> log", "--parameter", "n=1,2",
+        "--parameter", "sign=+,-", "--warm-up", "2", "--budget", "0.01", "--json",
+    )  # fmt: skip
+    assert ended.code in (0, 5)
+    found = json.loads(ended.out)
+    assert [one["parameters"] for one in found] == [
+        {"n": n, "sign": sign} for n, sign in (("1", "+"), ("1", "-"), ("2", "+"), ("2", "-"))
+    ]
+    lines = (kernels / "log").read_text().splitlines()
+    assert lines[:4] == ["1+ {other}", "1+ {other}", "second", "second"]
+    first = found[0]
+    assert first["first"]["name"] == "echo 1+ {other} >> log"
+    sides = [sample["side"] for sample in first["samples"]]
+    assert sides.count("echo second >> log") == len(sides) // 3 >= 6
+
+
+def test_programs_need_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise BaseException('torch was imported')")
+    command = [sys.executable, "-m", "aiperf_core", "diff", "--command", "true", "true", "--budget", "0.01"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode in (0, 5), ended.stderr
+    assert "control: itself again" in ended.stdout
 
 
 def test_a_program_that_fails_is_named(aiperf, kernels) -> None:

@@ -101,9 +101,9 @@ def test_a_function_that_differs_from_itself_decides_nothing(made_up, monkeypatc
     sides = []
     monkeypatch.setattr(
         "aiperf_core.inline.sampling.Sampler._block",
-        lambda self, side, arguments, samples: [
+        lambda self, side, samples: [
             sides.append(side)
-            or SimpleNamespace(side=side, number=self.passes, time_s=2e-3 if "again" in side else 1e-3)
+            or SimpleNamespace(side=side, number=self.turns.passes, time_s=2e-3 if "again" in side else 1e-3)
         ],
     )
     found = compare(slow, quick, check=same_text, budget_s=0.05)

@@ -6,6 +6,7 @@ The runs of the good commit are the level that each commit is held to.
 import shlex
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 from attrs import evolve, frozen
 
@@ -40,12 +41,12 @@ def bisect(
     """
     if _git("status", "--porcelain", "--untracked-files=no"):
         raise UsageError("the working tree has changes, which a bisection would carry along. Commit or stash them.")
-    good, bad = (_commit(one) for one in (good, bad))
+    good, bad = (commit_of(one) for one in (good, bad))
     if not _succeeds("merge-base", "--is-ancestor", good, bad):
         raise UsageError(f"{good[:12]} is not an ancestor of {bad[:12]}; the first commit must come before the second.")
     home = (suite.home / f"bisect-{good[:12]}-{bad[:12]}").absolute()
     suite = evolve(suite, folder=str(home), repeats=1, store=None, notify=[], base=None)
-    before = _git("symbolic-ref", "--short", "--quiet", "HEAD") or _commit("HEAD")
+    before = _git("symbolic-ref", "--short", "--quiet", "HEAD") or commit_of("HEAD")
     try:
         _checkout(good, build)
         done = _runs_of(suite)
@@ -68,7 +69,7 @@ def _word(suite: Suite, build: str | None, say: Callable[[str], None]) -> str:
     """Judge the commit that is checked out: `good`, `bad` or `skip`."""
     try:
         if build is not None:
-            _build(build)
+            build_with(build)
         gated = _judged(suite, say)
     except AiperfError as error:
         say(f"skipped: {error}")
@@ -103,31 +104,40 @@ def _is_bad(gated: Gated) -> bool:
 
 def _bisected(good: str, bad: str, suite: Suite, build: str | None, say: Callable[[str], None]) -> Bisected:
     """Judge the commits that git chooses, in this process: a step of its own would outlive it, and its lock."""
-    told = _must("bisect", "start", bad, good)
+    told = git("bisect", "start", bad, good)
     while _ONLY_SKIPPED not in told:
         first = [line.split()[0] for line in told.splitlines() if line.endswith("is the first bad commit")]
         if first:
             return Bisected(first[0], told)
-        told = _must("bisect", _word(suite, build, say))
+        told = git("bisect", _word(suite, build, say))
     return Bisected(None, told)
 
 
 def _checkout(commit: str, build: str | None) -> None:
-    _must("checkout", "--quiet", commit)
+    git("checkout", "--quiet", commit)
     if build is not None:
-        _build(build)
+        build_with(build)
 
 
-def _build(command: str) -> None:
+def build_with(command: str, tree: Path | None = None) -> None:
+    """Prepare a working tree by a command, started without a shell there. Raises AiperfError where it fails.
+
+    tree: None stands for the working directory.
+    """
+    where = f" in {tree.name}" if tree else ""
     try:
-        done = subprocess.run(shlex.split(command), capture_output=True, text=True, errors="replace", check=False)
+        done = subprocess.run(
+            shlex.split(command), cwd=tree, capture_output=True, text=True, errors="replace", check=False
+        )
     except OSError as error:
-        raise AiperfError(f"cannot start --build '{words(command)}': {error.strerror or error}.") from error
+        raise AiperfError(f"cannot start --build '{words(command)}'{where}: {error.strerror or error}.") from error
     if done.returncode:
-        raise AiperfError(f"--build '{words(command)}' ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+        told = done.stderr.strip()[-300:]
+        raise AiperfError(f"--build '{words(command)}'{where} ended with {done.returncode}: {told}")
 
 
-def _commit(text: str) -> str:
+def commit_of(text: str) -> str:
+    """The full name of a commit. Raises UsageError for a text that names none."""
     found = _git("rev-parse", "--verify", "--quiet", f"{text}^{{commit}}")
     if not found:
         raise UsageError(f"'{words(text)}' is no commit of this repository. List them: git log --oneline")
@@ -143,7 +153,8 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def _must(*arguments: str) -> str:
+def git(*arguments: str) -> str:
+    """The output of git. Raises AiperfError where it fails; only skipped commits are left without."""
     done = subprocess.run(["git", *arguments], capture_output=True, text=True, errors="replace", check=False)
     if done.returncode and _ONLY_SKIPPED not in done.stdout:
         raise AiperfError(f"git {arguments[0]} failed: {words((done.stderr or done.stdout).strip()[-400:])}")

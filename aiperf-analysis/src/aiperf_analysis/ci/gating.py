@@ -9,7 +9,7 @@ from attrs import evolve, field, frozen
 from aiperf_analysis.ci.suite import Gate, Suite
 from aiperf_analysis.history.newest import Standing, newest
 from aiperf_analysis.history.noise import logs
-from aiperf_analysis.history.series import RunSeries, series_of
+from aiperf_analysis.history.series import Border, RunSeries, series_of
 from aiperf_analysis.selection import Entry, Selection, select
 from aiperf_core.errors import ExitCode
 from aiperf_core.report.metrics import STORED
@@ -38,6 +38,7 @@ WORDS = {
     "FAILED": Word("failed", ExitCode.FAILED, _RED, "error"),
     "SUSPECT": Word("suspect", ExitCode.INCONCLUSIVE, _YELLOW),
     "INCONCLUSIVE": Word("inconclusive", ExitCode.INCONCLUSIVE, element="skipped"),
+    "ACCEPTED": Word("accepted", ExitCode.OK),
     "IMPROVED": Word("improved", ExitCode.OK),
     "NEW": Word("new", ExitCode.OK),
     "FINE": Word("no change", ExitCode.OK),
@@ -58,6 +59,8 @@ class Decision:
     course: the figures of the latest runs, the newest last.
     agree: the runs in a row that agree.
     borders: what changed in the software or the machine since the runs before.
+    cause: the class of a change's cause with its evidence: `hardware`, `environment`, `method`, `code`, `noise` or
+        `unknown`; empty without a change.
     """
 
     target: str
@@ -76,6 +79,7 @@ class Decision:
     now: float | None = None
     before: float | None = None
     course: list[float] = field(factory=list)
+    cause: str = ""
 
     @property
     def name(self) -> str:
@@ -180,6 +184,7 @@ def _told(gate: Gate, series: RunSeries, standing: Standing, word: str) -> Decis
     figures = [one.value for one in series.estimates]
     earlier = median(figures[:-1]) if last else None
     first = max(1, last - max(standing.agree, 1) + 1)
+    near = series.near(first, last)
     return Decision(
         series.key.target,
         series.key.implementation,
@@ -192,12 +197,36 @@ def _told(gate: Gate, series: RunSeries, standing: Standing, word: str) -> Decis
         None if expected is None else 100 * (expected.high / expected.value - 1),
         standing.agree,
         standing.runs,
-        [one.told for one in series.near(first, last)],
+        [one.told for one in near],
         series.runs[last].entry.origin,
         figures[-1],
         expected.value if expected else earlier,
         figures[-COURSE:],
+        _cause(series, near, first, word),
     )
+
+
+# The class of the cause by what changed beside a figure, the first that holds.
+_CAUSES = {
+    "hardware": ("processor", "GPUs"),
+    "environment": ("driver", "torch", "triton", "python", "system"),
+    "method": ("aiperf",),
+}
+
+
+def _cause(series: RunSeries, near: Sequence[Border], first: int, word: str) -> str:
+    """The class of a change's cause with its evidence; empty without a change."""
+    if word not in ("REGRESSION", "SUSPECT", "IMPROVED"):
+        return ""
+    for cause, whats in _CAUSES.items():
+        if found := [one.told for one in near if one.what in whats]:
+            return f"{cause}: {'; '.join(found)}"
+    before, after = series.runs[first - 1].commit, series.runs[-1].commit
+    if before and after and before != after:
+        return f"code: {before} to {after}, with the same software and machine"
+    if word == "SUSPECT":
+        return "noise, unless another run agrees: nothing else is known to have changed"
+    return "unknown: neither commit, software nor machine is known to have changed"
 
 
 def _distrusted(selection: Selection, run: str) -> list[Decision]:

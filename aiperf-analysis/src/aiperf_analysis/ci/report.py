@@ -1,5 +1,6 @@
 """The report of a run of a suite: JSON, Markdown for a pull request, JUnit XML, and a badge."""
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,7 +90,7 @@ def rows(report: Report) -> list[tuple[str, ...]]:
 
 def _row(one: Decision) -> tuple[str, ...]:
     figures = (_figure(one.metric, one.before), _figure(one.metric, one.now), ratio(one))
-    why = words("; ".join([one.reason, *one.borders]))
+    why = words("; ".join([one.reason, *([one.cause] if one.cause else one.borders)]))
     return words(one.name), one.metric or "-", one.word, *figures, why
 
 
@@ -114,11 +115,11 @@ def _text(value: float, unit: str) -> str:
 
 
 def markdown(report: Report) -> str:
-    """A summary for a pull request: the regressions by name, then what changed in a table, the rest folded."""
+    """A summary for a pull request: how to repeat the regressions, their names, a table of changes, the rest folded."""
     lines = [f"### {_cell(report.headline)}", ""]
     decisions = _ordered(report.gated.decisions)
     if worse := [one for one in decisions if one.word == "REGRESSION"]:
-        lines += [*map(_regressed, worse), ""]
+        lines += [f"Repeat: {_code(_repeat(report.suite, worse))}", "", *map(_regressed, worse), ""]
     news = [one for one in decisions if one.word not in ("FINE", "NEW")]
     if news:
         lines += [*_table(news), ""]
@@ -133,8 +134,19 @@ def markdown(report: Report) -> str:
             "",
         ]
     lines += [f"- {_cell(one)}" for one in report.problems]
-    lines.append(f"Bundles: {', '.join(f'`{_cell(one)}`' for one in report.bundles) or 'none'}")
+    lines.append(f"Bundles, with all samples: {', '.join(map(_code, report.bundles)) or 'none'}")
     return "\n".join(lines) + "\n"
+
+
+def _repeat(suite: Suite, decisions: Sequence[Decision]) -> str:
+    """The command that measures the targets of decisions again, as the suite does."""
+    targets = sorted({one.target for one in decisions})
+    return shlex.join(["aiperf", "run", *targets, *suite.options({})])
+
+
+def _code(text: str) -> str:
+    """A foreign text as code."""
+    return f"`{_cell(text)}`"
 
 
 def _regressed(one: Decision) -> str:

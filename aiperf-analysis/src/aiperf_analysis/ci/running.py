@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from aiperf_analysis.ci import accepted
 from aiperf_analysis.ci.fit import check
 from aiperf_analysis.ci.gating import Gated, decide, history
 from aiperf_analysis.ci.suite import Suite
@@ -39,7 +40,7 @@ def run(suite: Suite, say: Callable[[str], None]) -> tuple[Gated, list[Ran]]:
     """
     check(suite)
     ran = [_run_again(suite, suite.targets, say) for _ in range(suite.repeats)]
-    gated = decide(suite, history(suite))
+    gated = _decided(suite)
     for _ in range(max(gate.confirm for gate in suite.gates) if suite.gates else 0):
         if not gated.suspects:
             break
@@ -47,8 +48,13 @@ def run(suite: Suite, say: Callable[[str], None]) -> tuple[Gated, list[Ran]]:
         say(f"suspect: {', '.join(one.name for one in gated.suspects)}; measuring again")
         check(suite)
         ran.append(_run_again(suite, targets, say))
-        gated = _confirmed(gated, decide(suite, history(suite)), targets)
+        gated = _confirmed(gated, _decided(suite), targets)
     return gated, ran
+
+
+def _decided(suite: Suite) -> Gated:
+    """The decisions on the newest run, with what was accepted."""
+    return accepted.applied(decide(suite, history(suite)), accepted.read(suite))
 
 
 def _confirmed(before: Gated, after: Gated, targets: Sequence[str]) -> Gated:

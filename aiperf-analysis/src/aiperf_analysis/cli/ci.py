@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiperf_core.cli.measuring import json_option
-from aiperf_core.cli.result_file import result_file_option
+from aiperf_core.cli.result_file import result_file_option, show_result
 from aiperf_core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ def check(suite: Path, bundles: tuple[str, ...], conclusive: bool, report: Path 
     They are those in the suite's folder, and each BUNDLE. Nothing is measured.
     """
     found = _read(suite)
+    from aiperf_analysis.ci import accepted
+    from aiperf_analysis.ci.accepted import applied
     from aiperf_analysis.ci.gating import decide, history
 
     selection = history(found, bundles)
@@ -105,7 +107,7 @@ def check(suite: Path, bundles: tuple[str, ...], conclusive: bool, report: Path 
         raise UsageError(
             f"the suite '{found.name}' has no bundles in '{found.runs}'. Name some, or make some: aiperf ci run {suite}"
         )
-    gated = decide(found, selection)
+    gated = applied(decide(found, selection), accepted.read(found))
     newest = [one.path for one in selection.runs[:1]]
     return _told(found, gated, newest, [], conclusive=conclusive, report=report, as_json=as_json, tell=False)
 
@@ -119,6 +121,8 @@ def history(suite: Path, metric: str | None, **values: Any) -> ExitCode:
     """Show the history of SUITE, as aiperf analyze history does."""
     found = _read(suite)
     from aiperf_analysis.analyses.history import Options, analyze
+    from aiperf_analysis.ci import accepted
+    from aiperf_analysis.ci.gating import decide
     from aiperf_analysis.ci.gating import history as runs_of
     from aiperf_analysis.cli.analyze import output_of
     from aiperf_analysis.sizes import analyzed
@@ -129,7 +133,31 @@ def history(suite: Path, metric: str | None, **values: Any) -> ExitCode:
     if first is not None and first.floor is not None:
         texts["floor"] = str(first.floor)
     selection = runs_of(found)
-    return output_of(values, selection, lambda: analyzed(analyze, selection, from_texts(Options, texts)))
+    gated = accepted.applied(decide(found, selection), accepted.read(found))
+    options = from_texts(Options, texts)
+    return output_of(values, selection, lambda: accepted.shown(analyzed(analyze, selection, options), gated))
+
+
+@ci.command("accept")
+@SUITE
+@click.argument("series", metavar="SERIES")
+@click.option("--because", required=True, metavar="TEXT", help="The reason, which the history shows.")
+def accept(suite: Path, series: str, because: str) -> None:
+    """Accept the regression of SERIES, a target:implementation, in the newest run of SUITE.
+
+    Its present level is not flagged again; a worse one is. Who accepted it, when and why is kept in the suite's folder.
+
+    \b
+    Examples:
+      aiperf ci accept suite.toml ch07.memory_access:coalesced --because 'more exact'
+    """
+    found = _read(suite)
+    from aiperf_analysis.ci import accepted
+    from aiperf_analysis.ci.gating import decide, history
+
+    gated = accepted.applied(decide(found, history(found)), accepted.read(found))
+    for one in accepted.accept(found, gated, series, because):
+        _say(f"{one.series}, {one.metric}: {one.sentence}")
 
 
 @ci.command("bisect")
@@ -166,6 +194,70 @@ def bisect(good: str, bad: str, suite: Path, runs: int, build: str | None) -> Ex
         return ExitCode.INCONCLUSIVE
     click.echo(f"the first bad commit: {done.commit}")
     return ExitCode.OK
+
+
+@ci.command("pair")
+@click.option("--base", required=True, metavar="COMMIT", help="The commit that is compared with.")
+@click.option("--head", default="HEAD", show_default=True, metavar="COMMIT", help="The commit that is judged.")
+@click.option("--build", metavar="COMMAND", help="Prepare each side once with this command, without a shell.")
+@click.option(
+    "--pairs", type=click.IntRange(5, 1000), default=10, show_default=True, metavar="COUNT", help="Pairs of runs."
+)
+@click.option("--statistic", metavar="NAME", help="Such as mean, median or min. [default: the median, else the mean]")
+@click.option(
+    "--floor",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.01,
+    show_default=True,
+    metavar="FRACTION",
+    help="The smallest difference that matters.",
+)
+@click.option(
+    "--require-conclusive", "conclusive", is_flag=True, help="Exit with 5 where a benchmark is left undecided."
+)
+@result_file_option
+@json_option("the result as one JSON document")
+@click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
+def pair(
+    base: str,
+    head: str,
+    build: str | None,
+    pairs: int,
+    statistic: str | None,
+    floor: float,
+    conclusive: bool,
+    out: Path | None,
+    as_json: bool,
+    command: tuple[str, ...],
+) -> ExitCode:
+    """Compare the benchmarks of two commits, by pairs of fresh processes.
+
+    COMMAND runs benchmarks of pytest-benchmark, google-benchmark, nvbench or hyperfine, in a worktree of each side, and
+    writes their JSON to the file {out}. Both sides take turns. A suspect is confirmed or refuted by as many new pairs.
+    What is not committed is not measured. --out FILE.md writes a summary for a pull request.
+
+    Exit codes: 0 no regression; 1 a build or a run failed; 4 a confirmed regression; 5 with --require-conclusive, where
+    a benchmark is gone, too noisy, or a suspect.
+
+    \b
+    Examples:
+      aiperf ci pair --base main -- pytest bench --benchmark-json={out}
+      aiperf ci pair --base v1 --build make -- hyperfine --export-json {out} ./prog
+    """
+    from aiperf_analysis.ci import pair as pairing
+    from aiperf_analysis.ci.paired import report
+
+    plan = pairing.Plan(base=base, head=head, command=command, build=build, pairs=pairs)
+    commits = plan.commits()
+    folder = pairing.new_folder(commits)
+    first, second = pairing.run(plan, commits, folder, statistic, floor, _say)
+    repeat = pairing.repeat(plan, commits, statistic, floor)
+    result = report(first, second, statistic, floor, commits, repeat, str(folder))
+    code = show_result(result, out, as_json=as_json)
+    undecided = any(
+        record.cells["verdict"] in ("SUSPECT", "INCONCLUSIVE", "TOO NOISY") for record in result.tables[0].records
+    )
+    return ExitCode.INCONCLUSIVE if conclusive and undecided and code == ExitCode.OK else code
 
 
 def _read(path: Path) -> "Suite":

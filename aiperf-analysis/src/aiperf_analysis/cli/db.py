@@ -54,7 +54,7 @@ def init(url: str) -> None:
 
 
 @db.command("add")
-@click.argument("paths", nargs=-1, metavar="[BUNDLE|FOLDER]...")
+@click.argument("paths", nargs=-1, metavar="[BUNDLE|FOLDER|FILE.json]...")
 @IN
 @url_option
 def add(paths: tuple[str, ...], folder: Path, url: str) -> ExitCode:
@@ -63,21 +63,35 @@ def add(paths: tuple[str, ...], folder: Path, url: str) -> ExitCode:
     The seal of each bundle is checked, samples included. A bundle is added whole or not at all; adding it again
     changes nothing. A run that goes on has no seal yet, and is left out.
 
-    The exit code is 1 where a bundle cannot be read, and 3 where a bundle was changed after its run.
+    A JSON file is a result of pytest-benchmark, asv, google-benchmark, nvbench or hyperfine: its figures are kept with
+    the tool's own statistics. See aiperf history.
+
+    The exit code is 1 where a bundle or a file cannot be read, and 3 where a bundle was changed after its run.
 
     \b
     Examples:
       aiperf db add latest
+      aiperf db add benchmarks.json
       aiperf db add results --db sqlite:///results.db
     """
+    from aiperf_analysis.foreign.reading import files_of
+    from aiperf_analysis.store import foreign
     from aiperf_analysis.store.adding import add_all, named
     from aiperf_analysis.store.database import opened
     from aiperf_core.names import words
 
     found: Counter[str] = Counter()
     code = ExitCode.OK
+    files = [path for path in paths if path.endswith(".json")]
+    others = tuple(path for path in paths if path not in files)
     with opened(url) as database:
-        for one in add_all(database, named(paths, folder)):
+        outcomes = list(add_all(database, named(others, folder))) if others or not files else []
+        for path in files_of(map(Path, files)):
+            outcome, problems = foreign.add(database, path)
+            outcomes.append(outcome)
+            for problem in problems:
+                click.echo(f"left out: {words(str(path))}: {problem}", err=True)
+        for one in outcomes:
             found[one.ending] += 1
             if one.reason:
                 # A message of the core names the bundle.

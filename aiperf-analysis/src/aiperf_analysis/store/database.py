@@ -26,7 +26,7 @@ from aiperf_core.names import words
 ACCEPTED = "sqlite:///FILE, the path of a file, or postgresql://USER@HOST/NAME"
 
 VERSION_TABLE = "aiperf_version"
-VERSION = "6"  # of the tables; a store of another version is refused
+VERSION = "7"  # of the tables; a store of another version is refused
 
 BUSY_S = 30  # a writer waits as long for others
 CONNECT_S = 10

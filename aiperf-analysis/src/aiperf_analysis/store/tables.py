@@ -261,6 +261,33 @@ fleet = _table(
     sa.UniqueConstraint("bundle", "name", name="fleet_of_bundle"),
 )
 
+# Results of other tools, one for each file.
+foreign_result = _table(
+    "foreign_result",
+    sa.Column("id", TEXT, primary_key=True),  # SHA-256 of the file
+    sa.Column("tool", TEXT, nullable=False),
+    sa.Column("version", TEXT, nullable=False),  # of the tool; empty where the file does not say
+    sa.Column("path", TEXT, nullable=False),
+    sa.Column("created", TEXT, nullable=False),
+    sa.Column("created_s", REAL, nullable=False),
+    sa.Column("ingested_s", REAL, nullable=False),
+    sa.Column("git", TEXT, nullable=False),
+    sa.Column("machine", TEXT, nullable=False),
+    sa.Column("skipped", TEXT, nullable=False),  # JSON: reasons by name
+)
+
+foreign_figure = _table(
+    "foreign_figure",
+    sa.Column("result", TEXT, sa.ForeignKey("foreign_result.id"), primary_key=True),
+    sa.Column("position", WHOLE, primary_key=True),
+    sa.Column("name", TEXT, nullable=False),
+    sa.Column("quantity", TEXT, nullable=False),
+    sa.Column("unit", TEXT, nullable=False),
+    sa.Column("statistics", TEXT, nullable=False),  # JSON: values by name, as the tool wrote them
+    sa.Column("samples", TEXT, nullable=False),  # JSON
+    rowid=False,
+)
+
 load_point = _table(
     "load_point",
     sa.Column("load", WHOLE, sa.ForeignKey("load.id"), primary_key=True),
