@@ -5,7 +5,7 @@ from typing import Any
 from aiperf_core import Benchmark
 from aiperf_core.benchmark import Lossy
 from aiperf_core.switches import with_flags
-from aiperf_labs.one_model.switches import BASELINE, Rung, Switch, Switches, ladder, rungs
+from aiperf_labs.one_model.switches import BASELINE, Rung, Switches, rungs
 
 GUARDS = {
     "placebo": "a switch that changes nothing: a run must call it SAME",
@@ -27,9 +27,10 @@ def declare(bench: Benchmark, code: type, name: str, budget: Lossy) -> None:
             bench.variant(
                 device=device,
                 requires=needs,
-                builds_on=one.below if one.role == "step" and one.below != "baseline" else None,
+                # What is left out or degraded is compared with the whole, so that the harness pairs their samples.
+                builds_on=one.below if one.below not in ("", "baseline") else None,
                 lossy=budget if one.switches.is_lossy else None,
-                **_words(one, name, device),
+                **_words(one),
             )(made)
 
 
@@ -53,18 +54,13 @@ def requirements(switches: Switches, device: str) -> tuple[str, ...]:
     return ("compiler",) if device == "cpu" else ("sm_80", "package:triton")
 
 
-def _words(one: Rung, name: str, device: str) -> dict[str, Any]:
+def _words(one: Rung) -> dict[str, Any]:
     """The name, the mechanisms and the reason of a variant."""
     if one.switch is None:
         return {"name": one.name, "why": GUARDS[one.role]}
     said = one.switch
     if one.role == "step":
         return {"name": one.name, "adds": said.adds, "why": said.why, "teaches": said.teaches}
-    on = tuple(other.adds for other in ladder(name, device) if _is_on(other, one.switches))
     if one.role == "without":
-        return {"name": one.name, "adds": on, "why": _WITHOUT.format(said.adds)}
-    return {"name": one.name, "adds": (*on, said.adds), "why": _DEGRADED.format(said.why)}
-
-
-def _is_on(switch: Switch, switches: Switches) -> bool:
-    return all(getattr(switches, name) == value for name, value in switch.sets.items())
+        return {"name": one.name, "adds": f"no {said.adds}", "why": _WITHOUT.format(said.adds)}
+    return {"name": one.name, "adds": said.adds, "why": _DEGRADED.format(said.why)}

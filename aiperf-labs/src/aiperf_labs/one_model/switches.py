@@ -212,7 +212,6 @@ SWITCHES: tuple[Switch, ...] = (
         sets={"rotary_table": True},
         adds="rotary table",
         why="cosines and sines depend on the place alone, and need no operations in a step",
-        techniques=(18,),
         stage=2,
         teaches="they are some operations of a pass, of hundreds",
     ),
