@@ -120,7 +120,7 @@ def run(plugins: Plugins, ladders: tuple[str, ...], budget_s: float | None, quie
     """Measure the ladders of a plan. A part that is done stays; one that was interrupted goes on.
 
     Each part is a bundle in the folder of the plan, with a placebo that must read SAME and a sabotage that must read
-    INVALID. The exit code is 1 where a guard reads anything else.
+    INVALID. The exit code is 1 where a guard reads anything else, and 5 where the machine was too busy to tell.
     """
     document, digest = plan.read(folder)
     from aiperf_labs.one_model import trained
@@ -148,7 +148,9 @@ def run(plugins: Plugins, ladders: tuple[str, ...], budget_s: float | None, quie
     for line in wrong:
         click.echo(line, err=True)
     click.echo(f"The page: aiperf labs one-model page --out {folder}", err=True)
-    return ExitCode.FAILED if wrong else ExitCode.OK
+    if any(not line.endswith("INCONCLUSIVE") for line in wrong):
+        return ExitCode.FAILED
+    return ExitCode.INCONCLUSIVE if wrong else ExitCode.OK
 
 
 def _parts(document: dict[str, Any], ladders: tuple[str, ...]) -> "list[Part]":

@@ -64,7 +64,7 @@ class Grammar:
     copied: int = 6
     longest: int = 16
     mean: int = 8
-    shares: tuple[float, float, float] = (0.5, 0.25, 0.25)
+    shares: tuple[float, float, float] = (0.3, 0.4, 0.3)
     seed: int = 1
 
     @cached_property

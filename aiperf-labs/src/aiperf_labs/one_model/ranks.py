@@ -38,9 +38,9 @@ def reference(texts, weights, averages, squares, counts, model, world_size):
         )
         for rank in range(world_size)
     ]
-    losses = [one.loss(some) for one, some in zip(steps, texts, strict=True)]
-    total = {name: sum(one.weights[name].grad for one in steps) / world_size for name in weights[0]}
-    return [one.finished(loss, {**total}) for one, loss in zip(steps, losses, strict=True)]
+    found = [one.loss(some) for one, some in zip(steps, texts, strict=True)]
+    mean = {name: sum(gradients[name] for _, gradients in found) / world_size for name in weights[0]}
+    return [one.finished(loss, {**mean}) for one, (loss, _) in zip(steps, found, strict=True)]
 
 
 @bench.cost
@@ -69,8 +69,7 @@ class Share:
         self.ranks = world_size
 
     def run(self, texts):
-        loss = self.step.loss(texts)
-        found = {name: one.grad for name, one in self.step.weights.items()}
+        loss, found = self.step.loss(texts)
         return self.step.finished(loss, dict(zip(found, self.mean([*found.values()]), strict=True)))
 
     def mean(self, gradients):

@@ -125,13 +125,13 @@ PRESETS: dict[str, Preset] = {
             name="one",
             model=_ONE,
             grammar=_LARGE,
-            schedule=Schedule(steps=1500, batch=64, length=1024, rate=1e-3, warm=100),
+            schedule=Schedule(steps=2000, batch=32, length=1024, rate=1e-3, warm=100),
         ),
         Preset(
             name="two",
             model=_ONE,
             grammar=_LARGE,
-            schedule=Schedule(steps=1500, batch=64, length=1024, rate=1e-3, warm=100),
+            schedule=Schedule(steps=2000, batch=32, length=1024, rate=1e-3, warm=100),
             ranks=2,
         ),
     )

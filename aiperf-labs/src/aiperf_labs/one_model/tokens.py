@@ -72,8 +72,9 @@ def train(words: Iterable[str], vocabulary: int) -> Tokenizer:
         if not pairs:
             break
         best = min(pairs, key=lambda pair: (-pairs[pair], pair))
-        for word, tokens in spelled.items():
-            spelled[word] = _merged(tokens, best, BYTES + len(merges))
+        # Words that are a token have no pairs any more.
+        changed = {word: _merged(tokens, best, BYTES + len(merges)) for word, tokens in spelled.items()}
+        spelled = {word: tokens for word, tokens in changed.items() if len(tokens) > 1}
         merges.append(best)
     return Tokenizer(tuple(merges))
 

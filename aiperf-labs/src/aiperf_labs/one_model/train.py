@@ -87,12 +87,14 @@ class Step:
             self.adam.state[one] = {"step": count, "exp_avg": average, "exp_avg_sq": square}
 
     def loss(self, texts):
-        """The gradients of a batch, in the parameters, and its loss."""
+        """The loss of a batch, and the gradients of all weights by name."""
         self.adam.zero_grad()
         with torch.enable_grad(), torch.autocast(texts.device.type, torch.bfloat16, enabled=self.bits == 16):
             entropy, whole = training.loss_of(self.weights, texts, self.sizes, self.switches)
         whole.backward()
-        return entropy.detach()
+        # Without a layer, its weights have none.
+        found = {name: torch.zeros_like(one) if one.grad is None else one.grad for name, one in self.weights.items()}
+        return entropy.detach(), found
 
     def finished(self, loss, gradients):
         """The answer after the optimizer's step with these gradients."""
@@ -102,7 +104,7 @@ class Step:
         return {"loss": loss, "gradients": gradients, "new": {name: one.detach() for name, one in self.weights.items()}}
 
     def run(self, texts):
-        return self.finished(self.loss(texts), {name: one.grad for name, one in self.weights.items()})
+        return self.finished(*self.loss(texts))
 
 
 class Train:
