@@ -17,7 +17,7 @@ from aiperf_labs.one_model.plan import SCREEN
 from aiperf_labs.one_model.switches import BY_NAME, LADDERS
 
 Found = dict[str, tuple[TargetResult, str]]
-HEADS = ("rung", "predicted", "step", "so far", "without it", "memory", "nats", "bound", "verdict")
+HEADS = ("rung", "predicted", "step", "so far", "times as long without it", "memory", "quality", "bound", "verdict")
 
 
 def markdown(document: dict[str, Any], digest: str, found: Found, pictures: dict[str, str]) -> str:
@@ -90,7 +90,7 @@ def _ladder(name: str, rungs: Sequence[dict[str, Any]], found: Found, picture: s
     lines += ["", *_table(HEADS, steps), ""]
     worse = [_degraded(rung, rows) for rung in rungs if rung["role"] == "degraded"]
     if worse:
-        heads = ("taken from the whole", "predicted", "times as long", "nats", "verdict")
+        heads = ("taken from the whole", "predicted", "times as long", "quality", "verdict")
         lines += [
             "What one mechanism of the model's own code is worth to the whole ladder:",
             "",
@@ -114,7 +114,7 @@ def _step(rung: dict[str, Any], rows: dict[str, Row]) -> tuple[str, ...]:
         _ratio(row.speedup),
         _ratio(_inverse(left.step_speedup) if left else None),
         units.size(row.memory.most_bytes) if row.memory and row.memory.most_bytes else "-",
-        _nats(row),
+        _quality(row),
         row.speed_of_light.bound if row.speed_of_light else "-",
         _verdict(row),
     )
@@ -124,7 +124,13 @@ def _degraded(rung: dict[str, Any], rows: dict[str, Row]) -> tuple[str, ...]:
     row = rows.get(rung["name"])
     low, high = rung["predicted"]["step"]
     loss = _inverse(row.step_speedup) if row else None
-    return rung["adds"], f"{low:.2f} to {high:.2f}x", _ratio(loss), _nats(row), _verdict(row) if row else "not measured"
+    return (
+        rung["adds"],
+        f"{low:.2f} to {high:.2f}x",
+        _ratio(loss),
+        _quality(row),
+        _verdict(row) if row else "not measured",
+    )
 
 
 def gain_of(row: Row) -> Estimate | None:
@@ -136,8 +142,12 @@ def _figure(found: Estimate) -> Figure:
     return Figure(value=found.value, low=found.low, high=found.high)
 
 
-def _nats(row: Row | None) -> str:
-    return f"{row.quality.value:.4f}" if row is not None and row.quality is not None else "0, exact"
+def _quality(row: Row) -> str:
+    """What a lossy rung gives up, by its metric: nats a token of serving."""
+    given_up = row.quality
+    if given_up is None:
+        return "exact"
+    return "-" if given_up.value is None else f"{given_up.value:.4f} {given_up.metric}"
 
 
 def _inverse(found: Estimate | None) -> Estimate | None:
