@@ -78,15 +78,7 @@ class _Labs(click.Group):
 
 @click.group("labs", cls=_Labs, context_settings={"help_option_names": ["-h", "--help"]})
 def labs() -> None:
-    r"""List the labs, show the ladders of one, or measure one model with every technique a switch.
-
-    \b
-    Examples:
-      aiperf labs
-      aiperf labs decode-optimization
-      aiperf labs techniques
-      aiperf labs one-model plan
-    """
+    """List the labs, show the ladders of one, or measure one model with every technique a switch."""
 
 
 labs.add_command(one_model)

@@ -37,14 +37,7 @@ LADDER = click.option(
 
 @click.group("one-model", context_settings=HELP)
 def one_model() -> None:
-    r"""Measure every technique as a switch of one model that is trained on this machine.
-
-    \b
-    Examples:
-      aiperf labs one-model plan
-      aiperf labs one-model run
-      aiperf labs one-model page
-    """
+    """Measure every technique as a switch of one model that is trained on this machine."""
 
 
 @one_model.command("plan", context_settings=HELP)

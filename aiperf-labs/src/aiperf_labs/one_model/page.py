@@ -123,14 +123,10 @@ def _step(rung: dict[str, Any], rows: dict[str, Row]) -> tuple[str, ...]:
 def _degraded(rung: dict[str, Any], rows: dict[str, Row]) -> tuple[str, ...]:
     row = rows.get(rung["name"])
     low, high = rung["predicted"]["step"]
-    loss = _inverse(row.step_speedup) if row else None
-    return (
-        rung["adds"],
-        f"{low:.2f} to {high:.2f}x",
-        _ratio(loss),
-        _quality(row),
-        _verdict(row) if row else "not measured",
-    )
+    said = f"{low:.2f} to {high:.2f}x"
+    if row is None:
+        return rung["adds"], said, "-", "-", "not measured"
+    return rung["adds"], said, _ratio(_inverse(row.step_speedup)), _quality(row), _verdict(row)
 
 
 def gain_of(row: Row) -> Estimate | None:
