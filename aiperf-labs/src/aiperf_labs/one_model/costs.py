@@ -193,7 +193,7 @@ def _pass(
     """Add a pass over `count` tokens of each row, which see up to `span` places, and the logits of some of them."""
     tokens = rows * count
     operations = 6 + (4 if switches.rotary_table else 8) + sum(_layer_operations(sizes, switches, tokens)) + SAY
-    if step and switches.graphs and not switches.lookup:
+    if step and switches.graphs:
         work.nodes += operations
         work.operations += 1 + OF_ROUND
     else:

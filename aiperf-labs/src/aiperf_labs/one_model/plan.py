@@ -41,8 +41,8 @@ SOURCES = (
 SCREEN = "screen"
 # Sizes that the ladders have as numbers, by ladder, as in their presets `cpu` and `cuda`.
 SLOTS = {"ci": 4, "one": 32, "two": 32}
-BATCHES = {"ci": (8, 96), "one": (16, 1024), "two": (16, 1024)}
-SHARES = {"ci": (2, 96), "one": (8, 1024), "two": (8, 1024)}
+BATCHES = {"ci": (8, 96), "one": (4, 1024), "two": (4, 1024)}
+SHARES = {"ci": (2, 96), "one": (4, 1024), "two": (4, 1024)}
 
 
 @frozen

@@ -22,7 +22,7 @@ bench = Benchmark(goal="throughput", clock="wall", cache="warm", threads=1, prep
 @bench.workload(
     smoke={"model": 0, "batch": 2, "length": 24, "dtype": "fp32", "world_size": 2},
     cpu={"model": 0, "batch": 2, "length": 96, "dtype": "fp32", "world_size": 2},
-    cuda={"model": 2, "batch": 8, "length": 1024, "dtype": "bf16", "world_size": 2},
+    cuda={"model": 2, "batch": 4, "length": 1024, "dtype": "bf16", "world_size": 2},
     state=train.MOMENTS,
 )
 def inputs(model, batch, length, rank, world_size, device, generator):

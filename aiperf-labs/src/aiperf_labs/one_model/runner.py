@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # The preset of a ladder's sizes, by the size of the model.
 SIZES = {"ci": "cpu", "one": "cuda", "two": "cuda"}
-BUDGETS_S = {"ci": 25.0, "one": 120.0, "two": 120.0}  # seconds of sampling of a part
+BUDGETS_S = {"ci": 20.0, "one": 120.0, "two": 120.0}  # seconds of sampling of a part
 TIMEOUT_S = 300.0
 
 

@@ -123,11 +123,12 @@ class Model:
         if self.one_call is None:
             return (model.by_mask if self.switches.experts == "mask" else model.by_order)(**given)
         sizes = {"width": self.sizes.width, "hidden": self.sizes.hidden}
-        # Its memory is for a number of tokens, so that each number has a call of its own.
-        if (number, len(x)) not in self.calls:
-            self.calls[number, len(x)] = self.one_call()
-            call_with(self.calls[number, len(x)].prepare, {**given, **sizes})
-        mixed: Tensor = call_with(self.calls[number, len(x)].run, {**given, **sizes})
+        # Its memory is for a number of tokens; on a CPU it also keeps the weights of its layer.
+        key = (0 if x.is_cuda else number, len(x))
+        if key not in self.calls:
+            self.calls[key] = self.one_call()
+            call_with(self.calls[key].prepare, {**given, **sizes})
+        mixed: Tensor = call_with(self.calls[key].run, {**given, **sizes})
         return mixed
 
 
@@ -170,7 +171,8 @@ class Server:
             if device.type != "cuda":
                 raise SkipError("needs a GPU: the graphs are CUDA graphs")
             with torch.inference_mode():
-                self.graphs = {span: captured(self.step, span) for span in range(SPAN, self.room + 1, SPAN)}
+                call = self.checked if switches.lookup else self.step
+                self.graphs = {span: captured(call, span) for span in range(SPAN, self.room + 1, SPAN)}
 
     @torch.inference_mode()
     def run(self, texts: Tensor) -> dict[str, Tensor]:
@@ -279,6 +281,11 @@ class Server:
         self.out[request, counted], self.scores[request, counted] = fed, score
         return fed
 
+    def checked(self, span: int) -> tuple[Tensor, Tensor]:
+        """What the model says after each token of a pass, and the scores of all tokens there."""
+        logits = functional.linear(self.model.states(self.tokens, self.places, None, span), self.model.head)
+        return logits.argmax(-1), logits.float().log_softmax(-1)
+
     def verify(
         self, queue: schedule.Queue, prompts: list[list[int]], said: list[list[int]], ends: dict[int, int]
     ) -> dict[int, int]:
@@ -294,9 +301,8 @@ class Server:
         self.places.copy_(firsts[:, None] + torch.arange(self.tokens.shape[1]))
         span = max(ends[slot] for slot in queue.held) + self.tokens.shape[1]
         span = min(self.room, -(-span // SPAN) * SPAN)
-        logits = functional.linear(self.model.states(self.tokens, self.places, None, span), self.model.head)
-        own = logits.argmax(-1).tolist()
-        scores = logits.float() - logits.float().logsumexp(-1, keepdim=True)
+        said_by_model, scores = self.graphs[span].replay() if span in self.graphs else self.checked(span)
+        own = said_by_model.tolist()
         counts = {}
         places: list[tuple[int, int, int, int]] = []  # slot, place in the pass, request, place in the answer
         for slot, request in queue.held.items():

@@ -225,15 +225,6 @@ SWITCHES: tuple[Switch, ...] = (
         stage=6,
     ),
     Switch(
-        name="lookup",
-        ladders=("serve",),
-        sets={"lookup": DRAFT},
-        adds="prompt lookup",
-        why="tokens that the text has said before are proposed, and one pass checks them all; a wrong one is dropped",
-        techniques=(113, 114),
-        stage=6,
-    ),
-    Switch(
         name="graphs",
         ladders=("serve",),
         sets={"graphs": True},
@@ -243,6 +234,15 @@ SWITCHES: tuple[Switch, ...] = (
         stage=4,
         devices=("cuda",),
         needs=("one_call_experts", "rotary_table"),
+    ),
+    Switch(
+        name="lookup",
+        ladders=("serve",),
+        sets={"lookup": DRAFT},
+        adds="prompt lookup",
+        why="tokens that the text has said before are proposed, and one pass checks them all; a wrong one is dropped",
+        techniques=(113, 114),
+        stage=6,
     ),
     Switch(
         name="fp8_cache",

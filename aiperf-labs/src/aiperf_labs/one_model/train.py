@@ -2,7 +2,7 @@
 
 Question    What is each technique of training worth to a step of one model, alone and beside all others?
 Numbers     A batch of the corpus through the model, backward, and AdamW, from the moments that training left. `ci`: 8
-            texts of 96 tokens, 0.9e6 weights. `one`: 16 texts of 1024 tokens, 0.56e9 weights.
+            texts of 96 tokens, 0.9e6 weights. `one`: 4 texts of 1024 tokens, 0.56e9 weights.
 Prediction  By the cost of operations, see `costs`: stored in the plan before a run, and never edited after it.
 Limits      One step, whose gradients, loss and new weights are judged. The loss of a whole training is the plan's.
 """
@@ -31,7 +31,7 @@ def rounding(bits):
 @bench.workload(
     smoke={"model": 0, "batch": 2, "length": 24, "dtype": "fp32"},
     cpu={"model": 0, "batch": 8, "length": 96, "dtype": "fp32"},
-    cuda={"model": 1, "batch": 16, "length": 1024, "dtype": "bf16"},
+    cuda={"model": 1, "batch": 4, "length": 1024, "dtype": "bf16"},
     state=MOMENTS,
 )
 def inputs(model, batch, length, device, generator):
