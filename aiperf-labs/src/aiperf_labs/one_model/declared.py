@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from attrs import evolve
+
 from aiperf_core import Benchmark
 from aiperf_core.benchmark import Lossy
 from aiperf_core.switches import with_flags
@@ -35,7 +37,7 @@ def declare(bench: Benchmark, code: type, name: str, budget: Lossy) -> None:
 
 
 def declare_screen(bench: Benchmark, code: type, runs: list[Switches], device: str, budget: Lossy) -> None:
-    """Declare a screen: the baseline, and a variant for each of its runs, `screen_00` and so on."""
+    """Declare a screen: the baseline, a variant for each of its runs, `screen_00` and so on, and the guards."""
     baseline = with_flags(code, BASELINE, "baseline", f"{code.__module__}.{code.__qualname__}")
     bench.baseline(device=device, kind="reasonable")(baseline)
     for number, switches in enumerate(runs):
@@ -45,6 +47,10 @@ def declare_screen(bench: Benchmark, code: type, runs: list[Switches], device: s
         lossy = budget if switches.is_lossy else None
         needs = requirements(switches, device)
         bench.variant(device=device, requires=needs, name=name, lossy=lossy, why=why)(made)
+    guards = {"placebo": evolve(BASELINE, placebo=True), "sabotage": evolve(BASELINE, skips_layer=True)}
+    for name, switches in guards.items():
+        made = with_flags(code, switches, name, f"{code.__module__}.{code.__qualname__}")
+        bench.variant(device=device, name=name, why=GUARDS[name])(made)
 
 
 def requirements(switches: Switches, device: str) -> tuple[str, ...]:

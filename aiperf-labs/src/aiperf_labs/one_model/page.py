@@ -213,7 +213,7 @@ def predicted(rung: dict[str, Any]) -> Prediction | None:
     """The stored prediction of a rung."""
     low, high = rung["predicted"]["step"]
     try:
-        return Prediction.parse(f"{low:.4f} to {high:.4f}x: the cost of its work")
+        return Prediction.parse(f"{low:.2f} to {high:.2f}x: the cost of its work")
     except BenchmarkError:
         return None
 
