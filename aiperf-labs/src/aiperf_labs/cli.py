@@ -9,8 +9,10 @@ import click
 from attrs import asdict
 
 from aiperf_core.cli.tables import print_table
-from aiperf_core.errors import UsageError
+from aiperf_core.errors import ExitCode, UsageError
 from aiperf_core.plugins import Plugins
+from aiperf_labs import coverage
+from aiperf_labs.one_model.cli import one_model
 from aiperf_labs.stored import Ratio, Stored, keys_here, stored
 from aiperf_labs.techniques import TECHNIQUES, claims
 
@@ -64,12 +66,62 @@ def _covered(number: int, names: list[str], proofs: list[Stored], here: set[str]
     return {**asdict(TECHNIQUES[number]), "state": state, "targets": names, "machines": machines}
 
 
-@click.command("labs", context_settings={"help_option_names": ["-h", "--help"]})
+class _Labs(click.Group):
+    """A group whose command is `show` where the first argument names none: the name of a lab, or an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `show` before arguments that begin with no command and no option of the group."""
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("labs", cls=_Labs, context_settings={"help_option_names": ["-h", "--help"]})
+def labs() -> None:
+    """List the labs, show the ladders of one, or measure one model with every technique a switch."""
+
+
+labs.add_command(one_model)
+
+
+@labs.command("techniques", context_settings={"help_option_names": ["-h", "--help"]})
+@IN
+@JSON
+@click.pass_obj
+def proofs(plugins: Plugins, folder: Path, as_json: bool) -> None:
+    """List all techniques, each with a verdict, an artefact, or the reason why there is none.
+
+    A verdict is a stored result of a target that claims the technique. An artefact is a target or a switch of the one
+    model without one, or a command whose output is the evidence. The exit code is 1 where one has nothing.
+    """
+    claimed = claims(plugins.targets)
+    found = stored([one for one in plugins.targets if any(one.name in names for names in claimed.values())], folder)
+    measured = {one.target for one in found}
+    rows = [_proven(number, names, measured) for number, names in claimed.items()]
+    if as_json:
+        click.echo(json.dumps({"techniques": rows}, indent=2))
+    else:
+        cells = [(row["id"], row["technique"], row["kind"], row["text"]) for row in rows]
+        print_table(("ID", "technique", "proof", "what"), cells)
+        counts = {kind: sum(row["kind"] == kind for row in rows) for kind in ("verdict", "artefact", "reason")}
+        told = ", ".join(f"{count} with {kind}" for kind, count in counts.items())
+        click.echo(f"\n{len(rows)} techniques: {told}")
+    if any(row["kind"] == "nothing" for row in rows):
+        click.get_current_context().exit(ExitCode.FAILED)
+
+
+def _proven(number: int, names: list[str], measured: set[str]) -> dict[str, Any]:
+    proof = coverage.proof(number, names, [name for name in names if name in measured])
+    kind, text = (proof.kind, proof.text) if proof else ("nothing", "")
+    return {"id": number, "technique": TECHNIQUES[number].name, "kind": kind, "text": text}
+
+
+@labs.command("show", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("lab", required=False)
 @IN
 @JSON
 @click.pass_obj
-def labs(plugins: Plugins, lab: str | None, folder: Path, as_json: bool) -> None:
+def show(plugins: Plugins, lab: str | None, folder: Path, as_json: bool) -> None:
     """List the labs, or show the ladders of one lab or target.
 
     A lab is a name such as decode-optimization, or a target of it. Its ladders come with the figures of the newest
