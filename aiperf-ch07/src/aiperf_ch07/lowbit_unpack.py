@@ -103,6 +103,7 @@ cuda.variant(
     builds_on="unrolled",
     adds="bit tricks",
     why="prmt, lop3 and two fma make two weights at once, where each had a shift, two conversions and a product",
+    teaches="memory is the bound as soon as stores are wide: fewer instructions only leave room for other work",
 )
 
 

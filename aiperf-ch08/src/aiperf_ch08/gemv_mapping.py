@@ -107,6 +107,7 @@ cuda.variant(
     builds_on="warp_per_row_wide",
     adds="register reuse",
     why="x is loaded from L1 once for four rows, and the loads of four rows are under way at the same time",
+    teaches="one row has enough loads under way, and x comes from L1 beside them: memory is the bound by now",
 )
 cuda.variant(
     rows_of_warps("block_per_row", grid=blocks(rows=1)),

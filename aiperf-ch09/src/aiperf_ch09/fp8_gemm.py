@@ -78,6 +78,9 @@ def fp8_cost(m, n, k):
     return Cost(bytes_read=(m + n) * k, bytes_written=2 * m * n, flops=2 * m * n * k, precision="fp8")
 
 
+bench.accept("cost.bytes_read", because="an implementation reads the operands in one form of four")
+
+
 @bench.metric
 def worst_row(output, reference):
     """The largest relative error of a row of C."""

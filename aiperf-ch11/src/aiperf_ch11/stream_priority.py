@@ -65,9 +65,13 @@ def factor(launch):
 
 @bench.cost
 def cost(blocks, job_blocks, launches, rounds, jobs, job_rounds):
-    # The caller waits for the jobs alone.
-    values = THREADS * job_blocks
-    return Cost(bytes_read=4 * values, bytes_written=4 * values * jobs, flops=7 * values * jobs * job_rounds)
+    # The caller waits for the jobs alone, of which the operations are.
+    behind, job = THREADS * blocks, THREADS * job_blocks
+    return Cost(
+        bytes_read=4 * (behind + job),
+        bytes_written=4 * (behind * launches + job * jobs),
+        flops=7 * job * jobs * job_rounds,
+    )
 
 
 # Parts of one round; one launch, and one job.

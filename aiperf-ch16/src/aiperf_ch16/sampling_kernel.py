@@ -94,9 +94,9 @@ def kept_of(weights, limits):
 
 
 def chosen_of(weights, uniform):
-    """The place at which the sum of weights passes the uniform number."""
+    """The place at which the sum of weights passes the uniform number, and the last one where it does not."""
     reached = weights.cumsum(1)
-    return (reached <= uniform * reached[:, -1:]).sum(1)
+    return (reached <= uniform * reached[:, -1:]).sum(1).clamp_(max=weights.shape[1] - 1)
 
 
 def sampled(best, places, limits, uniform):
