@@ -195,13 +195,6 @@ def test_further_streams_begin_and_end_with_the_current_one(driver: Driver) -> N
     ]
 
 
-def test_urgent_streams_have_a_higher_priority(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(torch.cuda, "Stream", lambda priority=0: (asked.append(priority), SimpleNamespace())[1])
-    Recording(streams=4, urgent=(2,))
-    assert asked == [0, -1, 0]
-
-
 def test_memory_is_an_argument_at_the_address_that_a_play_got(driver: Driver) -> None:
     calls, pool = Recording(streams=2), SimpleNamespace(handle=44)
     whole = calls.allocate(64)

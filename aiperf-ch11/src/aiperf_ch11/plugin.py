@@ -55,10 +55,3 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cuda",),
         tags=("streams", "transfers", "offload", "technique-42", "technique-44"),
     )
-    yield Target(
-        "stream_priority",
-        "An urgent kernel goes before blocks that wait, and behind those that run",
-        goal="latency",
-        devices=("cuda",),
-        tags=("streams", "scheduling", "technique-42"),
-    )

@@ -427,7 +427,7 @@ class Benchmark:
 
         flags: a frozen dataclass whose fields are `switches.switch(...)`.
         ladder: the names of flags, each of which is turned on by a variant that builds on the one before; all flags in
-            order by default.
+            order by default. The first builds on the class itself, where that is a variant.
         leave_one_out: declare the whole ladder without each mechanism, too: `without_NAME`.
         requires: of all these variants.
         """
@@ -440,6 +440,8 @@ class Benchmark:
             except BenchmarkError as error:
                 self._mistake(code, str(error))
             place = _where(code).rpartition(" (")[0]
+            own = (one.name for one in self.implementations if one.code is code and one.role == "variant")
+            variants[0][1]["builds_on"] = next(own, None)
             for values, declared in variants:
                 needs = (*as_names(requires), *declared.pop("requires"))
                 self.variant(device=device, requires=needs, **declared)(

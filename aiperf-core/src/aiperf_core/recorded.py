@@ -24,7 +24,7 @@ what `graphs.Graph.chain` takes: one list serves the loop and the graph.
 """
 
 import ctypes
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -128,17 +128,15 @@ class Recording:
     """A list of calls on some streams of torch's current GPU; see the module.
 
     streams: their number, with the current one as number 0.
-    urgent: the numbers of those whose blocks go before the waiting blocks of other streams; not 0.
 
     Every method but `play` adds an entry, on the stream with the number `stream`. They raise `KernelError` for a stream
     that is not there, and for arguments that an entry cannot have; `SkipError` without a GPU or a C compiler.
     """
 
-    def __init__(self, streams: int = 1, urgent: Collection[int] = ()) -> None:
+    def __init__(self, streams: int = 1) -> None:
         self._entry_points = torch.tensor(_addresses(), dtype=torch.int64)
         self._play = _player.function("play")
-        made = range(1, streams)
-        self._streams = [torch.cuda.Stream(priority=-1) if one in urgent else torch.cuda.Stream() for one in made]
+        self._streams = [torch.cuda.Stream() for _ in range(streams - 1)]
         self._entries: list[list[int]] = []
         self._names: list[str] = []
         self._keeps: list[Any] = []
