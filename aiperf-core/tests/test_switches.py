@@ -71,6 +71,18 @@ def test_the_whole_ladder_without_each_mechanism_but_the_last() -> None:
     assert re.fullmatch(r".*test_switches\.py:\d+ \(without_padded\)", less["without_padded"].where)
 
 
+def test_the_first_step_of_a_ladder_builds_on_the_variant_that_its_class_is() -> None:
+    bench = Benchmark(goal="speed")
+
+    @bench.switches(Flags, device="cuda", ladder=["tiled", "padded"])
+    @bench.variant(device="cuda", adds="blocks", why="work for every SM")
+    class Product:
+        def run(self) -> None: ...
+
+    steps = {one.name: one.builds_on for one in bench.implementations_on("cuda")}
+    assert steps == {"product": None, "tiled": "product", "without_conflicts": "tiled"}
+
+
 def test_a_ladder_of_some_flags_in_another_order() -> None:
     steps = declared(ladder=["narrow", "tiled"])
     assert {name: step.builds_on for name, step in steps.items()} == {"narrow": None, "tiled": "narrow"}
