@@ -59,9 +59,52 @@ def private(code: str) -> list[str]:
     return sorted({f"{module}.{name}" for module, name in used(ast.parse(code)) if name not in offered(module)})
 
 
+# What the one model takes beyond the public list: it starts runs as `aiperf run` does, and draws pages of them, for which
+# there is no public name yet. These only become fewer; no other file joins them.
+INNER = {
+    "chapters.py": ["targets.from_a_clone"],
+    "cli.py": [
+        "atomic.write",
+        "cli.resuming.run_to_end",
+        "cli.run_view.RunView",
+        "cli.run_view.consoles",
+        "cli.run_view.print_result",
+        "harness.processes.child.ForkServer",
+    ],
+    "declared.py": ["benchmark.Lossy", "switches.with_flags"],
+    "page.py": [
+        "measurements.Estimate",
+        "prediction.Prediction",
+        "report.drawings.of_ratios",
+        "report.picture.render_svg",
+        "report.text.markdown_text",
+        "results.models.Row",
+        "results.models.TargetResult",
+    ],
+    "plan.py": ["atomic.write"],
+    "runner.py": [
+        "harness.processes.child.ForkServer",
+        "harness.run.bundle_run.BundleRun",
+        "harness.run.bundle_run.NewBundle",
+        "harness.run.options.Options",
+        "harness.run.planner.RunReporter",
+        "harness.run.request.ResolvedRequest",
+        "harness.run.request.resolve",
+        "results.bundle.Bundle",
+        "results.models.Row",
+        "results.models.TargetResult",
+        "results.models.Verdict",
+        "results.resuming.request_of",
+        "targets.Selection",
+    ],
+    "trained.py": ["atomic.write"],
+}
+
+
 @pytest.mark.parametrize("file", USERS, ids=lambda file: file.relative_to(ROOT).as_posix())
 def test_a_package_uses_public_names_only(file: Path) -> None:
-    assert private(file.read_text()) == []
+    known = INNER.get(file.name, []) if file.parent.name == "one_model" else []
+    assert private(file.read_text()) == [f"{CORE}.{name}" for name in known]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,4 +1,4 @@
-"""What proves each technique: a verdict of a stored run, a target or a switch that measures it, a tool, or a reason."""
+"""The proof of each technique: a verdict of a stored run, a target or a switch that measures it, a tool, or a reason."""
 
 from collections.abc import Mapping, Sequence
 
@@ -46,7 +46,7 @@ OPEN = frozenset(
 
 @frozen
 class Proof:
-    """What is known of a technique.
+    """The proof of a technique.
 
     kind: `verdict`, `artefact` or `reason`.
     text: the targets and switches, the command, or the reason.

@@ -79,13 +79,13 @@ class Grammar:
 
     @cached_property
     def successors(self) -> tuple[tuple[int, ...], ...]:
-        """Of each word, the numbers of as many others as there are chances."""
+        """The successors of each word: the numbers of as many others as there are chances."""
         drawn = random.Random(self.seed + 1)
         return tuple(tuple(drawn.sample(range(self.words), len(self.chances))) for _ in range(self.words))
 
     @cached_property
     def chances(self) -> tuple[float, ...]:
-        """Of the successors of a word; of fewer words, of as many."""
+        """The chances of the successors of a word; of fewer words, of as many."""
         some = SUCCESSORS[: self.words]
         return tuple(one / sum(some) for one in some)
 

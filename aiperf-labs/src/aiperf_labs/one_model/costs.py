@@ -1,4 +1,4 @@
-"""What a step of each ladder costs, counted before it is measured: operations, products, bytes and messages.
+"""The cost of a step of each ladder, counted before it is measured: operations, products, bytes and messages.
 
 The time of a combination of switches is
 
@@ -237,7 +237,7 @@ def of_training(preset: Preset, switches: Switches, tensors: int, batch: int, le
 
 
 def predicted(rungs: Sequence[Rung], works: dict[str, Work], device: str) -> dict[str, dict[str, Any]]:
-    """Of each rung, the predicted gains: `total` over the baseline, and `step` over the one below.
+    """The predicted gains of each rung: `total` over the baseline, and `step` over the one below.
 
     Of a rung with one mechanism less, or a degraded one, `step` is the gain of the whole ladder over it.
     """

@@ -29,7 +29,7 @@ def markdown(document: dict[str, Any], digest: str, found: Found, pictures: dict
         f"Plan `{digest[:16]}` of {document['made']}, written before the runs. The corpus has an entropy of "
         f"{document['entropy']:.1f} nats in a document of {document['words']:.0f} words: the floor of the held-out "
         f"texts is {made['floor']:.3f} nats a token. The model ends {made['above_floor']:.3f} above it, and recalls "
-        f"{made['recall']:.0%} of what was said before.",
+        f"{units.percent(made['recall'])} of what was said before.",
         "",
         *_table(
             ("step of training", "seconds", "nats a token above the floor"),
