@@ -54,7 +54,7 @@ def declare_screen(bench: Benchmark, code: type, runs: list[Switches], device: s
 
 
 def requirements(switches: Switches, device: str) -> tuple[str, ...]:
-    """What a combination needs of a machine."""
+    """The requirements of a combination on a machine."""
     if switches.experts != "one_call":
         return ()
     return ("compiler",) if device == "cpu" else ("sm_80", "package:triton")

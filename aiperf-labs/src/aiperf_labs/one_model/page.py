@@ -139,7 +139,7 @@ def _figure(found: Estimate) -> Figure:
 
 
 def _quality(row: Row) -> str:
-    """What a lossy rung gives up, by its metric: nats a token of serving."""
+    """The loss of a lossy rung by its metric: nats a token of serving."""
     given_up = row.quality
     if given_up is None:
         return "exact"

@@ -47,7 +47,7 @@ SHARES = {"ci": (2, 96), "one": (4, 1024), "two": (4, 1024)}
 
 @frozen
 class Part:
-    """What one bundle holds: some implementations of a ladder.
+    """A part, which is one bundle: some implementations of a ladder.
 
     names: of implementations, without the baseline; empty for all.
     """

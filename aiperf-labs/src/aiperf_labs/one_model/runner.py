@@ -92,7 +92,7 @@ def row_of(result: TargetResult, name: str) -> Row | None:
 
 
 def broken(result: TargetResult) -> list[str]:
-    """What is wrong with the guards of a part, in sentences; nothing where it may be believed."""
+    """The faults of the guards of a part, in sentences; none where it may be believed."""
     found = []
     wanted: tuple[tuple[str, Callable[[Verdict], bool], str], ...] = (
         ("placebo", lambda verdict: verdict is Verdict.SAME, "SAME"),

@@ -62,7 +62,7 @@ class Queue:
 
 
 def proposed(text: Sequence[int], count: int) -> list[int]:
-    """What followed the last two tokens of a text where it said them before, the last time; at most `count` tokens."""
+    """The tokens behind the last earlier place of a text's last two tokens; at most `count`."""
     pair = tuple(text[-PAIR:])
     for place in range(len(text) - PAIR - 1, -1, -1):
         if tuple(text[place : place + PAIR]) == pair:

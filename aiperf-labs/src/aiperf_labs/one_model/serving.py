@@ -116,7 +116,7 @@ class Model:
         return found.contiguous().view(FP8).to(self.dtype) if narrow else found
 
     def _mixed(self, x: Tensor, layer: Layer, number: int) -> Tensor:
-        """What the experts make of tokens, [tokens, width]."""
+        """The results of the experts for tokens, [tokens, width]."""
         routes, shares, _ = model.routed(x, layer["router"], self.sizes.chosen)
         given = {"x": x, "routes": routes, "shares": shares}
         given |= {"gate_up": layer["experts_gate_up"], "down": layer["experts_down"]}
@@ -282,7 +282,7 @@ class Server:
         return fed
 
     def checked(self, span: int) -> tuple[Tensor, Tensor]:
-        """What the model says after each token of a pass, and the scores of all tokens there."""
+        """The choice of the model after each token of a pass, and the scores of all tokens there."""
         logits = functional.linear(self.model.states(self.tokens, self.places, None, span), self.model.head)
         return logits.argmax(-1), logits.float().log_softmax(-1)
 
