@@ -1,4 +1,4 @@
-"""The proof of each technique: the verdict of a stored run, a target or switch that measures it, a tool, or a reason."""
+"""The proof of each technique: the verdict of a stored run, a target or switch that measures it, a tool or a reason."""
 
 from collections.abc import Mapping, Sequence
 

@@ -134,9 +134,8 @@ def train(preset: Preset, device: str, tell: Callable[[str], None]) -> Trained:
         if step % max(1, schedule.steps // 8) == 0 or step == schedule.steps:
             above, recall = _quality(preset, weights, held.to(device), floor, recalled.to(device))
             milestones.append([step, time.monotonic() - begun, above])
-            tell(
-                f"step {step}: {above:.3f} nats a token above the floor of {floor:.3f}, {units.percent(recall)} recalled"
-            )
+            share = units.percent(recall)
+            tell(f"step {step}: {above:.3f} nats a token above the floor of {floor:.3f}, {share} recalled")
     plain = {name: weight.detach().cpu() for name, weight in weights.items()}
     texts, lengths, wanted, shared = requests(preset, tokenizer)
     answered = _answers(preset, {name: one.to(device) for name, one in plain.items()}, texts.to(device), lengths)
