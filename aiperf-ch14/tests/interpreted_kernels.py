@@ -17,7 +17,7 @@ KERNELS = {
     "triton_softmax": ("one_block", "online"),
     "triton_matmul": ("small_tiles", "large_tiles", "staged", "grouped", "persistent", "descriptors"),
     "triton_flash_attention": ("tiled", "skipped", "powers_of_two", "staged", "wide", "descriptors"),
-    "gemm_epilogue": ("one_pass", "dual", "descriptors", "persistent"),
+    "gemm_epilogue": ("one_pass", "dual", "descriptors"),
     "custom_op": ("triton_op",),
 }
 

@@ -34,7 +34,6 @@ triton_flash_attention.descriptors is right at 5 sizes
 gemm_epilogue.one_pass is right at 5 sizes
 gemm_epilogue.dual is right at 5 sizes
 gemm_epilogue.descriptors is right at 3 sizes
-gemm_epilogue.persistent is right at 3 sizes
 custom_op.triton_op is right at 5 sizes
 """
 

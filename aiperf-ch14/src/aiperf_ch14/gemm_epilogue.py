@@ -43,7 +43,6 @@ def ahead(kernel):
 kernels = triton_source(
     "gemm_epilogue_triton.py",
     ahead("descriptors"),
-    ahead("persistent"),
     archs=("sm_80", "sm_90"),
     launched_by=("one_pass",),
 )
@@ -138,12 +137,6 @@ def tiles(tokens, hidden):
     return -(-tokens // TILE["ROWS"]) * -(-hidden // TILE["COLUMNS"])
 
 
-def programs(x, tokens, hidden):
-    """One an SM, and no more than tiles; a few for the interpreter, which has no SMs."""
-    sms = torch.cuda.get_device_properties(x.device).multi_processor_count if x.device.type == "cuda" else 3
-    return min(sms, tiles(tokens, hidden))
-
-
 in_tiles = launch(kernels, out=("x", ("tokens", "hidden")), grid=tiles, make=TILE | {"GROUP": GROUP}, options=OPTIONS)
 by_descriptors = {
     "x_in": lambda x: described(x, BLOCKS["x_in"]),
@@ -167,12 +160,4 @@ cuda.variant(
     adds="tensor descriptors",
     why="one thread asks the copy engine (TMA) for a block; no thread computes addresses, issues copies or stores",
     predict="1.0 to 1.4x: 12 copies of 16 bytes a thread and step, and their 64-bit addresses, beside 1024 cycles",
-)
-cuda.variant(
-    in_tiles("persistent", make=by_descriptors, grid=programs),
-    requires=("sm_90", "package:triton"),
-    builds_on="descriptors",
-    adds="persistent programs",
-    why="the loads of the next tile are under way while gate and store end the one before",
-    predict="1.0 to 1.1x: 2 to 3 us of start, gate and store a tile, of 64 steps in 40 us",
 )

@@ -73,7 +73,7 @@ bench.awkward(
 )
 cuda.reach(of="BW", at_least=0.75)
 bench.sass("scattered<uint4>", has="STG.128")
-bench.sass("chosen_and_counted", has="REDUX")
+bench.sass("chosen_and_counted", has="REDUX", arch="sm_90")
 # Of 64 masks of 24576 routes in int64, 25 MB, one pass is left.
 cpu.reach(of="speedup", at_least=2.0)
 

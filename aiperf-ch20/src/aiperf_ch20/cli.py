@@ -17,7 +17,7 @@ def ch20() -> None:
 @click.option("--command", required=True, metavar="COMMAND", help="Reads a prompt, and prints a file of Python.")
 @click.option("--target", default="ch20.verified_search", show_default=True, metavar="TARGET", help="What to speed up.")
 @click.option("--device", "-d", default="cpu", show_default=True, metavar="NAME", help="Device of the judges.")
-@click.option("--rounds", default=10, show_default=True, type=click.IntRange(min=1), help="Proposals to ask for.")
+@click.option("--rounds", default=10, show_default=True, type=click.IntRange(min=1), metavar="COUNT", help="Proposals.")
 @click.option("--out", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write the best file here.")
 @click.pass_obj
 def agent_loop(plugins: Plugins, command: str, target: str, device: str, rounds: int, out: Path | None) -> None:
@@ -47,7 +47,7 @@ def agent_loop(plugins: Plugins, command: str, target: str, device: str, rounds:
 @ch20.command("record-patches")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
 def record_patches(file: Path) -> None:
-    """Judge the patches of ch20.agent_loop on this machine, and write the recording to FILE."""
+    """Judge the patches of ch20.agent_loop, and write FILE."""
     from attrs import asdict
 
     from aiperf_ch20.agent import judges, record, recorded

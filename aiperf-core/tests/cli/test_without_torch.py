@@ -64,7 +64,7 @@ def test_results_are_read(bundle, tmp_path: Path, arguments: list[str]) -> None:
         ["show", "practice.matmul"],
         ["watch", "practice.matmul"],
         ["ceilings", "--refresh"],
-        ["diff", "--command", "true", "true"],
+        ["diff", "a.py:f", "b.py:g", "--inputs", "a.py:make"],
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )

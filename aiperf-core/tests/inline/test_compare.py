@@ -269,7 +269,7 @@ from aiperf_core import timeit
 timeit(lambda: torch.ones(1 << 18), budget_s=0.01)
 process = psutil.Process()
 before = process.memory_info().rss
-block = torch.ones(1 << 24)
+block = torch.ones(1 << 27)  # more than the hole that the evicting memory of the sampling left in the heap
 held = process.memory_info().rss - before
 del block
 print(held, process.memory_info().rss - before)
@@ -279,7 +279,7 @@ print(held, process.memory_info().rss - before)
 def test_the_callers_process_gives_freed_memory_back_afterwards() -> None:
     printed = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True).stdout
     held, kept = map(int, printed.split())
-    assert held > 1 << 25
+    assert held > 1 << 28
     assert kept < 1 << 24
 
 

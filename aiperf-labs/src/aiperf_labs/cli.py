@@ -89,7 +89,9 @@ labs.add_command(one_model)
 @JSON
 @click.pass_obj
 def proofs(plugins: Plugins, folder: Path, as_json: bool) -> None:
-    """List all techniques, each with a verdict, an artefact, or the reason why there is none.
+    """List the techniques, each with what is known of it.
+
+    That is a verdict, an artefact, or the reason why there is none.
 
     A verdict is a stored result of a target that claims the technique. An artefact is a target or a switch of the one
     model without one, or a command whose output is the evidence. The exit code is 1 where one has nothing.

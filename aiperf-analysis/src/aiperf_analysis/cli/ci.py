@@ -141,15 +141,16 @@ def history(suite: Path, metric: str | None, **values: Any) -> ExitCode:
 @ci.command("accept")
 @SUITE
 @click.argument("series", metavar="SERIES")
-@click.option("--because", required=True, metavar="TEXT", help="The reason, which the history shows.")
+@click.option("--because", required=True, metavar="REASON", help="It is shown in the history.")
 def accept(suite: Path, series: str, because: str) -> None:
-    """Accept the regression of SERIES, a target:implementation, in the newest run of SUITE.
+    """Accept a regression in the newest run of SUITE.
 
-    Its present level is not flagged again; a worse one is. Who accepted it, when and why is kept in the suite's folder.
+    SERIES is a target:implementation. Its present level is not flagged again; a worse one is. Who accepted it, when and
+    why is kept in the suite's folder.
 
     \b
     Examples:
-      aiperf ci accept suite.toml ch07.memory_access:coalesced --because 'more exact'
+      aiperf ci accept suite.toml ch07.gather:sorted --because 'more exact'
     """
     found = _read(suite)
     from aiperf_analysis.ci import accepted
@@ -230,7 +231,7 @@ def pair(
     as_json: bool,
     command: tuple[str, ...],
 ) -> ExitCode:
-    """Compare the benchmarks of two commits, by pairs of fresh processes.
+    """Compare the benchmarks of two commits, in pairs of fresh runs.
 
     COMMAND runs benchmarks of pytest-benchmark, google-benchmark, nvbench or hyperfine, in a worktree of each side, and
     writes their JSON to the file {out}. Both sides take turns. A suspect is confirmed or refuted by as many new pairs.
@@ -242,7 +243,7 @@ def pair(
     \b
     Examples:
       aiperf ci pair --base main -- pytest bench --benchmark-json={out}
-      aiperf ci pair --base v1 --build make -- hyperfine --export-json {out} ./prog
+      aiperf ci pair --base v1 --build make -- hyperfine --export-json {out} ./a
     """
     from aiperf_analysis.ci import pair as pairing
     from aiperf_analysis.ci.paired import report

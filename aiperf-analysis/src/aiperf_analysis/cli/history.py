@@ -44,7 +44,7 @@ def history(
     \b
     Examples:
       aiperf history .benchmarks
-      aiperf db add new.json && aiperf history --name 'test_sort*'
+      aiperf history --name 'test_sort*'
     """
     from aiperf_analysis.foreign.history import analyze
     from aiperf_analysis.foreign.reading import files_of, read

@@ -84,24 +84,3 @@ def descriptors(
     row, column = _place(tl.program_id(0), tokens, hidden, ROWS, COLUMNS, GROUP)
     result = _gated_sums(x_in, gate_in, up_in, row, column, tokens, width, hidden, ROWS, COLUMNS, DEPTH, True)
     out_in.store([row, column], result.to(out_in.dtype))
-
-
-@triton.jit
-def persistent(
-    x_in, gate_in, up_in, out_in, tokens, width, hidden,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr,
-):  # fmt: skip
-    """As `descriptors`; one program an SM, which has every num_programs-th tile.
-
-    Both loops are one for the compiler: the first loads of a tile are under way while the one before it ends. The place
-    of the store has a counter of its own, so that no value of the loads has to wait for it.
-    """
-    programs = tl.num_programs(0)
-    tiles = tl.cdiv(tokens, ROWS) * tl.cdiv(hidden, COLUMNS)
-    stored = tl.program_id(0)
-    for tile in tl.range(tl.program_id(0), tiles, programs, flatten=True):
-        row, column = _place(tile, tokens, hidden, ROWS, COLUMNS, GROUP)
-        result = _gated_sums(x_in, gate_in, up_in, row, column, tokens, width, hidden, ROWS, COLUMNS, DEPTH, True)
-        row, column = _place(stored, tokens, hidden, ROWS, COLUMNS, GROUP)
-        out_in.store([row, column], result.to(out_in.dtype))
-        stored += programs

@@ -52,7 +52,12 @@ _ON_COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
     help="With --command: replace {NAME} in the commands, and compare them for each value. May be repeated.",
 )
 @click.option(
-    "--warm-up", type=click.IntRange(0), default=0, metavar="COUNT", help="With --command: untimed runs of each before."
+    "--warm-up",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="COUNT",
+    help="With --command: untimed runs of each before.",
 )
 @measuring_options(timeout_s=60.0, scope="")
 @color_option
@@ -82,7 +87,7 @@ def diff(
       aiperf diff kernels.py:plain kernels.py:tiled --inputs kernels.py:make
       aiperf diff old.py:f new.py:f --inputs new.py:make --budget 10
       aiperf diff --command 'gzip -k -f data' 'zstd -k -f data' --budget 5
-      aiperf diff --command 'sort data' 'sort --parallel={n} data' --parameter n=1,2 --warm-up 1
+      aiperf diff --command 'sort a' 'sort --parallel={n} a' --parameter n=1,2
     """
     if programs:
         from aiperf_core.inline.programs import Commands

@@ -19,6 +19,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 INTERRUPTED = 130
 OUT = click.option(
     "--out",
+    "-o",
     "folder",
     type=click.Path(path_type=Path),
     default=Path("artifacts/one-model"),
@@ -37,19 +38,19 @@ LADDER = click.option(
 
 @click.group("one-model", context_settings=HELP)
 def one_model() -> None:
-    """Measure every technique as a switch of one model that is trained on this machine."""
+    """Measure techniques as switches of one trained model."""
 
 
 @one_model.command("plan", context_settings=HELP)
-@click.option("--size", type=click.Choice([*PRESETS]), default="ci", show_default=True, help="The size of the model.")
-@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="[default: cpu for ci, else cuda]")
+@click.option("--size", "-s", type=click.Choice([*PRESETS]), default="ci", show_default=True, help="Size of the model.")
+@click.option("--device", "-d", type=click.Choice(["cpu", "cuda"]), help="[default: cpu for ci, else cuda]")
 @LADDER
 @OUT
 @click.pass_obj
 def plan_(plugins: Plugins, size: str, device: str | None, ladders: tuple[str, ...], folder: Path) -> None:
-    """Train the model where it is not trained yet, and write rungs and predictions, before anything is measured.
+    """Train the model, and write rungs and predictions.
 
-    A plan is never edited: the runs carry its hash.
+    The model is trained once for each version of its sources. A plan is never edited: the runs carry its hash.
     """
     chosen, where = preset(size), device or ("cpu" if size == "ci" else "cuda")
     names = ladders or _usual(chosen.ranks, where)
@@ -105,13 +106,14 @@ def _cells(rung: dict[str, Any]) -> tuple[str, ...]:
 
 @one_model.command("run", context_settings=HELP)
 @LADDER
-@click.option("--budget", "budget_s", type=click.FloatRange(min=0.1), help="Seconds of sampling for each part.")
+@click.option("--budget", "budget_s", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Of sampling, a part.")
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 @OUT
 @click.pass_obj
 def run(plugins: Plugins, ladders: tuple[str, ...], budget_s: float | None, quiet: bool, folder: Path) -> int:
-    """Measure the ladders of a plan. A part that is done stays; one that was interrupted goes on.
+    """Measure the ladders of a plan.
 
+    A part that is done stays; one that was interrupted goes on.
     Each part is a bundle in the folder of the plan, with a placebo that must read SAME and a sabotage that must read
     INVALID. The exit code is 1 where a guard reads anything else, and 5 where the machine was too busy to tell.
     """
@@ -156,7 +158,7 @@ def _parts(document: dict[str, Any], ladders: tuple[str, ...]) -> "list[Part]":
 @one_model.command("page", context_settings=HELP)
 @OUT
 def page(folder: Path) -> None:
-    """Write the page of a plan and its runs: `page.md`, and a picture of each ladder, into the folder of the plan."""
+    """Write page.md of a plan and its runs, with pictures."""
     document, digest = plan.read(folder)
     from aiperf_core import atomic
     from aiperf_labs.one_model import page as pages

@@ -88,7 +88,7 @@ def _declared(implementation: Implementation, sizes: Params) -> Launch:
     for name, make in ready.make.items():
         try:
             known[name] = call_with(make, known) if callable(make) else make
-        except BenchmarkError:  # it needs a tensor
+        except (BenchmarkError, KeyError):  # it needs a tensor
             continue
     kernel, source = code.kernel_at(sizes), ready.source
     if not isinstance(source, CudaSource) or isinstance(ready.grid, Filling):
