@@ -83,7 +83,7 @@ def reference(q, shared_keys, shared_values, own_keys, own_values):
 
 @bench.cost
 def cost(sequences, heads, kv_heads, width, prefix, own, bits):
-    # Each key and value once, whoever shares it. A multiply-add for each element of a key, and of a value.
+    # Each key and value once, also where sequences share it. A multiply-add for each element of a key, and of a value.
     element = bits // 8
     return Cost(
         bytes_read=element * width * (2 * kv_heads * (prefix + sequences * own) + sequences * heads),
