@@ -25,7 +25,7 @@ def aiperf_targets() -> Iterable[Target]:
     )
     yield Target(
         "graph_update",
-        "A graph that reads its parameters from memory is never made again",
+        "An executable graph is told of new pointers, not captured again",
         "latency",
         ("cuda",),
         ("graphs", "launch", "technique-56"),

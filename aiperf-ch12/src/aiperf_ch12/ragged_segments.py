@@ -4,7 +4,7 @@ Question    A few segments of a list are a thousand times as long as the others.
 Numbers     The means of 60,000 segments of 128 to 1024 float32 values and of 16 of a million, in shuffled order: 51
             million values, 202 MB, 46 us at 4.4 TB/s. A block of 256 threads has 8 loads of 4 bytes under way, 8 KB in
             all: in 0.6 to 0.8 us each, a million values take 0.3 to 0.4 ms.
-Prediction  A block for each segment ends with the longest: 6 to 9x the floor. A queue changes the order, but not the
+Prediction  A block for each segment ends with the longest: 5 to 9x the floor. A queue changes the order, but not the
             longest. Equal shares of 4096 elements take the floor, and a second kernel for what shares carry over.
 Limits      Segments of one length: a block for each is as good, and has no second kernel. Segments of a few elements: a
             warp for each share spends its time on sums of lanes; a thread for each short segment is better then. The

@@ -150,8 +150,8 @@ cuda.variant(
     builds_on="one_pass",
     adds="gate in the epilogue",
     why="a program has the tiles of both products in registers, and stores their gated product alone",
-    predict="0.85 to 1.08x: 0.17 of 2.6 ms less, and what Triton's products take longer than the library's",
-    teaches="the gate is a sixteenth of the time: a product of pointers in Triton may lose more to the library's",
+    predict="0.78 to 0.95x: 0.17 of 2.6 ms less, but products of pointers at some 0.8 of the library's rate",
+    teaches="the gate is a sixteenth of the time: a product of pointers loses more than that to the library's",
 )
 cuda.variant(
     in_tiles("descriptors", make=by_descriptors),

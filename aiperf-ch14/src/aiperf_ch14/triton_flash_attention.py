@@ -2,10 +2,10 @@
 
 Question    Attention has few operands and many scores. What remains of its time if no score goes to memory?
 Numbers     Causal, batch 4, 32 heads, 4096 tokens, width 128, bfloat16: 0.55 TFLOP, 0.7 ms at the rate of products, and
-            0.54 GB of operands and result, 0.13 ms. The 2.1 G scores in float32 go six times to memory or from it, of a
-            product, a mask, a softmax and a rounding, and twice in bfloat16: 60 GB, 14 ms, beside products that do not
-            leave out what is masked, 1.4 ms.
-Prediction  15 ms become the products. A score takes an SM 1/8 cycle of tensor cores, 1/16 of exponentials and, of 5.5
+            0.54 GB of operands and result, 0.13 ms. The 2.1 G scores in float32 go eight times to memory or from it, of
+            a product, a scale, a mask, a softmax and a rounding, and twice in bfloat16: 77 GB, 18 ms, beside products
+            that do not leave out what is masked, 1.4 ms.
+Prediction  19 ms become the products. A score takes an SM 1/8 cycle of tensor cores, 1/16 of exponentials and, of 5.5
             vector instructions, 1/23: in turns half the rate of products. Tiles of 64 queries read 64 FLOP a byte from
             L2, 7 TB/s at that rate; tiles of 128 half of it.
 Limits      Short texts: at 512 tokens a head has 4 tiles of 128, and the diagonal is a quarter of the blocks. Widths
@@ -108,15 +108,15 @@ class Unfused:
     def run(self, q, keys, values):
         batch, heads, length, width = q.shape
         # Scores in float32: a rounding of them to bfloat16 changes the weight of a key by up to 2^-9 of the score.
-        scores = torch.bmm((q / math.sqrt(width)).flatten(0, 1), keys.flatten(0, 1).mT, out_dtype=torch.float32)
-        scores = scores.view(batch, heads, length, length).masked_fill_(self.hidden, -math.inf)
+        scores = torch.bmm(q.flatten(0, 1), keys.flatten(0, 1).mT, out_dtype=torch.float32)
+        scores = scores.view(batch, heads, length, length).div_(math.sqrt(width)).masked_fill_(self.hidden, -math.inf)
         return torch.matmul(torch.softmax(scores, -1).to(values.dtype), values)
 
 
 @cuda.variant(
     adds="tiles",
     why="a tile of queries passes over the keys with its maxima, sums and results in registers, and stores no score",
-    predict="2 to 6x: 1.1 TFLOP at a fifth to a half of the rate of products, in place of 60 GB and the products",
+    predict="3 to 8x: 1.1 TFLOP at a fifth to a half of the rate of products, in place of 77 GB and the products",
 )
 class Tiled:
     skip = exp2 = False
@@ -176,7 +176,7 @@ class Staged(PowersOfTwo):
     builds_on="staged",
     adds="tile of 128 queries",
     why="a block of keys that is read once serves twice as many queries, of two groups of 4 warps",
-    predict="1.0 to 1.5x: half the bytes from L2, 3.7 in place of 7 TB/s at half the rate of products",
+    predict="0.9 to 1.5x: half the bytes from L2, 3.7 in place of 7 TB/s at half the rate of products, or one barrier",
     teaches="two programs of 64 queries wait at barriers of their own: one computes exponentials while the other's "
     "products run, and two groups of one program meet at every block",
 )

@@ -48,10 +48,11 @@ __device__ __forceinline__ float4 columns_of(const float* x, int width) {
 __device__ __forceinline__ float low(unsigned pair) { return __uint_as_float(pair << 16); }
 __device__ __forceinline__ float high(unsigned pair) { return __uint_as_float(pair & 0xffff0000u); }
 
-// The products of the block's rows with x, one in each of the first ROWS threads, and the sum of the squares of x in all of
-// those. A second call needs a barrier in between.
-__device__ __forceinline__ float products(const Weights& w, float4 x, float& squares) {
-  __shared__ float parts[ROWS + 1][WARPS];
+// Products of the block's rows with the columns of a warp, and the sum of the squares of x in those.
+struct Parts {
+  float of[ROWS + 1][WARPS];
+};
+__device__ __forceinline__ void multiply(const Weights& w, float4 x, Parts& parts) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   float sums[ROWS];
 #pragma unroll
@@ -70,15 +71,13 @@ __device__ __forceinline__ float products(const Weights& w, float4 x, float& squ
   }
   const float sum = sums[0] + __shfl_xor_sync(~0u, sums[0], 1);
   const float own = warp_sum(x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w);
-  if (lane % 2 == 0) parts[lane / 2][warp] = sum;
-  if (lane == 0) parts[ROWS][warp] = own;
-  __syncthreads();
+  if (lane % 2 == 0) parts.of[lane / 2][warp] = sum;
+  if (lane == 0) parts.of[ROWS][warp] = own;
+}
+__device__ __forceinline__ float total_of(const Parts& parts, int row) {
   float total = 0;
-  squares = 0;
-  if (threadIdx.x < ROWS) {
 #pragma unroll
-    for (int k = 0; k < WARPS; ++k) total += parts[threadIdx.x][k], squares += parts[ROWS][k];
-  }
+  for (int k = 0; k < WARPS; ++k) total += parts.of[row][k];
   return total;
 }
 __device__ __forceinline__ float silu(float y) { return y / (1 + __expf(-y)); }
@@ -108,10 +107,11 @@ __global__ void __launch_bounds__(THREADS) gemv(float* y, const float* h, const 
   if (!AHEAD) await_previous();
   const Weights own = loaded(w, width);
   if (AHEAD) await_previous();
-  float unused;
-  const float total = products(own, columns_of(h, width), unused);
+  __shared__ Parts parts;
+  multiply(own, columns_of(h, width), parts);
+  __syncthreads();
   const int row = blockIdx.x * ROWS + threadIdx.x;
-  if (threadIdx.x < ROWS && row < width) y[row] = total;
+  if (threadIdx.x < ROWS && row < width) y[row] = total_of(parts, threadIdx.x);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) add_silu(float* to, const float* x, const float* y, int width) {
@@ -122,31 +122,46 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_silu(float* to, const 
 }
 
 // All layers, by blocks that are on the chip together. x goes to and fro between the halves of `xs`; `arrived` is 0 at the
-// start. A block has the weights of the next layer under way while it waits for all the others.
-extern "C" __global__ void __launch_bounds__(THREADS)
+// start. Threads of the product have the weights of the next layer under way while one more warp stores the rows and waits
+// for all other blocks: its fence would else wait for weights too. With `PREFETCH`, weights are on their way to L2 one
+// layer earlier.
+template <bool PREFETCH>
+__global__ void __launch_bounds__(THREADS + 32)
     all_layers(float* out, const float* x, const unsigned short* weights, float* xs, unsigned int* arrived, int layers,
                int width) {
-  const int row = blockIdx.x * ROWS + threadIdx.x;
-  const bool mine = threadIdx.x < ROWS && row < width;
-  float state = mine ? x[row] : 0;
-  Weights own = loaded(weights, width);
+  __shared__ Parts parts;
+  const bool multiplies = threadIdx.x < THREADS;
+  const int lane = threadIdx.x - THREADS, row = blockIdx.x * ROWS + lane;
+  const bool stores = !multiplies && lane < ROWS && row < width;
+  const long long size = (long long)width * width;
+  float state = stores ? x[row] : 0;
+  Weights own;
+  if (multiplies) own = loaded(weights, width);
   for (int layer = 0; layer < layers; ++layer) {
-    float squares;
-    float y = products(own, columns_of(layer ? xs + layer % 2 * width : x, width), squares);
-    if (layer + 1 < layers) own = loaded(weights + (layer + 1) * (long long)width * width, width);
-    if (mine) {
-      y *= rsqrtf(squares / width + TINY);
-      state += silu(y);
+    if (multiplies) {
+      multiply(own, columns_of(layer ? xs + layer % 2 * width : x, width), parts);
+      if (layer + 1 < layers) own = loaded(weights + (layer + 1) * size, width);
+      if (PREFETCH && layer + 2 < layers) {
+        const long long line = blockIdx.x * (long long)ROWS * width + 64 * threadIdx.x;  // of 64 weights
+        if (64 * threadIdx.x < ROWS * width && line < size)
+          asm volatile("prefetch.global.L2 [%0];" ::"l"(weights + (layer + 2) * size + line));
+      }
+    }
+    __syncthreads();
+    if (stores) {
+      state += silu(total_of(parts, lane) * rsqrtf(total_of(parts, ROWS) / width + TINY));
       __stcg(layer + 1 < layers ? xs + (layer + 1) % 2 * width + row : out + row, state);
     }
     if (layer + 1 == layers) return;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      __threadfence();
-      atomicAdd(arrived, 1);
-      while (*(volatile unsigned int*)arrived < (layer + 1) * gridDim.x) {
+    if (!multiplies) {
+      __syncwarp();
+      if (lane == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        while (*(volatile unsigned int*)arrived < (layer + 1) * gridDim.x) {
+        }
+        __threadfence();
       }
-      __threadfence();
     }
     __syncthreads();
   }
