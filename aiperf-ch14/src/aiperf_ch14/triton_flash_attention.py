@@ -20,7 +20,7 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from aiperf_ch14.descriptors import described
-from aiperf_core import Benchmark, Cost, bf16
+from aiperf_core import Benchmark, Cost, Tolerance
 from aiperf_core.errors import SkipError
 from aiperf_core.kernels import triton_ahead, triton_source
 
@@ -47,6 +47,11 @@ kernels = triton_source(
     launched_by=("tiled", "skipped", "powers_of_two", "staged", "wide"),
 )
 
+rounded_twice = Tolerance(
+    8e-3,
+    reason="weights of keys are rounded to bfloat16, and so is the result; rows of few keys are larger than the others",
+)
+
 
 @bench.workload(
     smoke={"batch": 1, "heads": 2, "length": 131, "width": 32},
@@ -59,7 +64,7 @@ def inputs(batch, heads, length, width, device, generator):
     return {name: torch.randn(shape, device=device, generator=generator).bfloat16() for name in ("q", "keys", "values")}
 
 
-@bench.reference(tolerance=bf16)
+@bench.reference(tolerance=rounded_twice)
 def reference(q, keys, values):
     hidden = later(q)
     out = torch.empty_like(q)
