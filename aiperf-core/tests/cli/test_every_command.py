@@ -28,10 +28,11 @@ SHELL = Shell(load_plugins())
 BRIEF = {
     "ch01 pitfalls": ["--samples", "3", "--size", "16"],
     "ch01 scaling": ["--ranks", "1", "--steps", "3", "--width", "16"],
-    # Their tests run them with ranks. There is no GPU here.
+    # Their tests run them with ranks, or train a model. There is no GPU here.
     "ch04 comm-init": ["--device", "cuda"],
     "ch04 comm-sweep": ["--device", "cuda"],
     "ch04 straggler": ["--device", "cuda"],
+    "labs one-model plan": ["--device", "cuda"],
     "ch07 stride-sweep": ["--mib", "1"],
     "ch07 widths": ["ch07.memory_access"],
     "kernels": ["practice.softmax"],

@@ -29,7 +29,7 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from attrs import frozen
@@ -387,17 +387,19 @@ def _resampled_medians(
     starts = np.searchsorted(blocks.passes, present, side="left")
     lengths = np.searchsorted(blocks.passes, present, side="right") - starts
     per_block = max(1, int(np.median(lengths)))
-    # Small whole numbers are sorted several times as fast as times: the places of the samples among all of them.
+    # The places of the samples among all of them: numpy sorts numbers of 16 bits by their digits where it is told to
+    # keep an order, five times as fast as it sorts times.
     order, ordered = np.argsort(blocks.times), np.sort(blocks.times)
     ranks = np.empty(len(order), dtype=np.uint16 if len(order) < 1 << 16 else np.uint32)
     ranks[order] = np.arange(len(order))
+    kind: Literal["stable"] | None = "stable" if ranks.dtype == np.uint16 else None
     medians, drawn = np.empty(len(draws)), draws.shape[1] * per_block
     step = max(1, _MAX_ELEMENTS // 8 // drawn)
     for first in range(0, len(draws), step):
         chosen = draws[first : first + step, :, None]
         within = rng.random((*chosen.shape[:2], per_block)) * lengths[chosen]
         index = starts[chosen] + within.astype(np.int64)
-        middles = np.sort(ranks[index].reshape(len(chosen), -1), axis=1)[:, (drawn - 1) // 2 : drawn // 2 + 1]
+        middles = np.sort(ranks[index].reshape(len(chosen), -1), axis=1, kind=kind)[:, (drawn - 1) // 2 : drawn // 2 + 1]
         medians[first : first + step] = ordered[middles].mean(axis=1)
     return medians
 
