@@ -17,7 +17,7 @@ from functools import cache
 import torch
 from torch.nn import functional
 
-from aiperf_core import Benchmark, Cost, bf16
+from aiperf_core import Benchmark, Cost, Tolerance
 from aiperf_core.errors import SkipError
 from aiperf_core.kernels import cuda_source, triton_ahead, triton_source
 
@@ -58,7 +58,12 @@ def inputs(rows, columns, device, generator):
     }
 
 
-@bench.reference(tolerance=bf16)
+rounded_after_each = Tolerance(
+    8e-3, reason="eager operators round to bfloat16 four times, of which rows of one see all"
+)
+
+
+@bench.reference(tolerance=rounded_after_each)
 def reference(x, weight, bias):
     return torch.cat([formula(part, weight, bias) for part in x.split(4096)])
 

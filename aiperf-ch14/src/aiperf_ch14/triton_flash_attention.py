@@ -121,7 +121,7 @@ class Unfused:
 @cuda.variant(
     adds="tiles",
     why="a tile of queries passes over the keys with its maxima, sums and results in registers, and stores no score",
-    predict="3 to 8x: 1.1 TFLOP at a fifth to a half of the rate of products, in place of 77 GB and the products",
+    predict="3 to 9x: 1.1 TFLOP at a fifth to a half of the rate of products, in place of 77 GB and the products",
 )
 class Tiled:
     skip = exp2 = False

@@ -1,11 +1,8 @@
 // A layer of one token: h = x / rms(x); y = W h, W of bfloat16; x = x + silu(y). As three kernels, which may start before the
 // kernel before them ends, and as one kernel for all layers.
-#include "aiperf/bulk.cuh"
-
 #define THREADS 512
 #define WARPS (THREADS / 32)
 #define ROWS 16  // of a block, whose warps each have 128 columns: at most 2048 columns
-#define STAGES 3  // of weights in shared memory
 #define TINY 1e-6f
 
 __device__ __forceinline__ void let_next_start() {
@@ -159,96 +156,5 @@ extern "C" __global__ void __launch_bounds__(THREADS + 32)
       }
     }
     __syncthreads();
-  }
-}
-
-// A value of x with the number of its layer, in eight bytes that are written and read at once.
-__device__ __forceinline__ void put(unsigned long long* to, float value, unsigned int layer) {
-  const unsigned long long both = (unsigned long long)layer << 32 | __float_as_uint(value);
-  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(both) : "memory");
-}
-// This thread's four columns of x, once all are those of the layer.
-__device__ __forceinline__ float4 awaited(const unsigned long long* xs, unsigned int layer, int width) {
-  unsigned long long a = 0, b = 0, c = 0, d = 0;
-  if (4 * threadIdx.x < width) {
-    const unsigned long long* from = xs + 4 * threadIdx.x;
-    do {
-      asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(from) : "memory");
-      asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(c), "=l"(d) : "l"(from + 2) : "memory");
-    } while (a >> 32 != layer || b >> 32 != layer || c >> 32 != layer || d >> 32 != layer);
-  }
-  return make_float4(__uint_as_float((unsigned)a), __uint_as_float((unsigned)b), __uint_as_float((unsigned)c),
-                     __uint_as_float((unsigned)d));
-}
-
-#if __CUDA_ARCH__ >= 900
-__device__ __forceinline__ Weights from_shared(const unsigned short* w, int rows, int width) {
-  Weights all;
-  const int column = 4 * threadIdx.x;
-#pragma unroll
-  for (int r = 0; r < ROWS; ++r)
-    all.pairs[r] = r < rows && column < width ? *reinterpret_cast<const uint2*>(w + r * width + column) : make_uint2(0, 0);
-  return all;
-}
-#endif
-
-// All layers without a barrier: `xs`, zeros at the start, are values that say of which layer they are. A block stores its
-// rows of a layer when it has all of the layer before, so that two halves are enough. With `BULK`, weights are in shared
-// memory, where bulk copies put them layers ahead, and no load of x waits behind loads of weights.
-template <bool BULK>
-__global__ void __launch_bounds__(THREADS + 32)
-    flagged_layers(float* out, const float* x, const unsigned short* weights, unsigned long long* xs, int layers,
-                   int width) {
-  __shared__ Parts parts[2];
-  const bool multiplies = threadIdx.x < THREADS;
-  const int lane = threadIdx.x - THREADS, row = blockIdx.x * ROWS + lane;
-  const bool stores = !multiplies && lane < ROWS && row < width;
-  const long long size = (long long)width * width;
-  float state = stores ? x[row] : 0;
-#if __CUDA_ARCH__ >= 900
-  extern __shared__ __align__(128) unsigned short stages[];
-  __shared__ Barrier full[STAGES];
-  const int rows = min(ROWS, width - (int)blockIdx.x * ROWS);
-  const auto fetch = [=](int layer) {
-    if (layer >= layers) return;
-    Barrier* barrier = full + layer % STAGES;
-    barrier_expect(barrier, 2 * rows * width);
-    bulk_load(stages + layer % STAGES * ROWS * width, weights + layer * size + (long long)blockIdx.x * ROWS * width,
-              2 * rows * width, barrier);
-  };
-  if (BULK) {
-    if (threadIdx.x == THREADS) {
-      for (int stage = 0; stage < STAGES; ++stage) barrier_init(full + stage, 1);
-      barrier_init_fence();
-      for (int layer = 0; layer < STAGES; ++layer) fetch(layer);
-    }
-    __syncthreads();
-  }
-#endif
-  Weights own;
-  if (!BULK && multiplies) own = loaded(weights, width);
-  for (int layer = 0; layer < layers; ++layer) {
-    if (multiplies) {
-      const float4 columns = layer ? awaited(xs + layer % 2 * width, layer, width) : columns_of(x, width);
-#if __CUDA_ARCH__ >= 900
-      if (BULK) {
-        barrier_wait(full + layer % STAGES, layer / STAGES % 2);
-        own = from_shared(stages + layer % STAGES * ROWS * width, rows, width);
-      }
-#endif
-      multiply(own, columns, parts[layer % 2]);
-      if (!BULK && layer + 1 < layers) own = loaded(weights + (layer + 1) * size, width);
-    }
-    __syncthreads();
-    if (stores) {
-      state += silu(total_of(parts[layer % 2], lane) * rsqrtf(total_of(parts[layer % 2], ROWS) / width + TINY));
-      if (layer + 1 < layers)
-        put(xs + (layer + 1) % 2 * width + row, state, layer + 1);
-      else
-        out[row] = state;
-    }
-#if __CUDA_ARCH__ >= 900
-    if (BULK && threadIdx.x == THREADS) fetch(layer + STAGES);
-#endif
   }
 }
