@@ -478,7 +478,7 @@ def measure(calls: int, overhead_s: float, notes: dict[str, str]) -> list[Row]:
 def report_overhead() -> None:
     """In a process of its own: measure what a run measures first, and print the events' own cost in seconds."""
     page = Page(lambda _: None)
-    cuda_ceilings.fill(page, whole=False)
+    cuda_ceilings.fill(page)
     if "event_overhead_s" in page.missing:
         raise AiperfError(f"what events cost could not be measured: {page.missing['event_overhead_s']}")
     print(page.figures["event_overhead_s"])
