@@ -23,3 +23,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("memory", "training", "cross-entropy"),
     )
+    yield Target(
+        "train_step_stack",
+        "A small training step is launches and small kernels, which fusion, compilation and a graph remove",
+        goal="throughput",
+        devices=("cpu", "cuda"),
+        tags=("training", "cuda-graphs", "compilation", "optimizer"),
+    )
