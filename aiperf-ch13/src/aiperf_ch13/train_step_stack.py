@@ -3,10 +3,10 @@
 Question    What do a fused optimizer, a compiler, a CUDA graph and one buffer of parameters each take off a training
             step of a small transformer?
 Numbers     4 steps of AdamW, 12 blocks of width 512, 1024 tokens, bfloat16 products: 38 million parameters. A step has
-            239 GFLOP, 0.3 ms at the rate of large products, and an update of 28 bytes a parameter, 0.25 ms. Most of its
+            243 GFLOP, 0.3 ms at the rate of large products, and an update of 28 bytes a parameter, 0.25 ms. Most of its
             146 products have 0.5 to 2 GFLOP, less than a wave of tiles, and reach a third of that rate: 1 ms. Eager
-            execution launches some 800 kernels, at 5 to 10 us each.
-Prediction  Eager is bound by launches, 4 to 8 ms a step. A graph leaves the sum of the kernels, about 2 ms.
+            execution launches some 600 kernels, 40 a block and the update, at 5 to 10 us each.
+Prediction  Eager is bound by launches, 3 to 6 ms a step. A graph leaves the sum of the kernels, about 2 ms.
 Limits      Eight times the tokens (`--size large`) are 2.5 ms of products a step: launches hide behind them, and the
             graph gains less. A graph has fixed shapes and addresses: each step copies its batch to a static input.
 """
@@ -135,7 +135,7 @@ class Flags:
     fused: bool = switch(
         adds="fused optimizer",
         why="an update is one pass over gradients, weights and moments; torch's default takes a dozen operations",
-        predict="1.02 to 1.4x: a dozen operations on lists of 49 tensors, some 0.5 ms of 4 to 8 ms",
+        predict="1.02 to 1.4x: a dozen operations on lists of 49 tensors, some 0.5 ms of 3 to 6 ms",
     )
     compiled: bool = switch(
         adds="compilation",
@@ -146,7 +146,7 @@ class Flags:
     graph: bool = switch(
         adds="graph",
         why="a step is one launch: no Python, no autograd and no launch comes between two kernels",
-        predict="1.3 to 4x: about 2 ms of kernels against some 400 launches of 5 to 10 us",
+        predict="1.1 to 3x: about 2 ms of kernels against some 350 launches of 5 to 10 us",
     )
     one_buffer: bool = switch(
         adds="one buffer",
