@@ -30,3 +30,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("training", "cuda-graphs", "compilation", "optimizer"),
     )
+    yield Target(
+        "optimizer_step",
+        "An update of parameters is bytes: one pass in place of a dozen, and moments in fewer bits",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("training", "optimizer", "stochastic-rounding", "quantization"),
+    )
