@@ -37,3 +37,17 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu", "cuda"),
         tags=("training", "optimizer", "stochastic-rounding", "quantization"),
     )
+    yield Target(
+        "mixed_precision",
+        "Products of half the bits take half the time, and the gradients say what it costs",
+        goal="speed",
+        devices=("cuda",),
+        tags=("training", "precision", "tensor-cores"),
+    )
+    yield Target(
+        "fp8_training",
+        "A training step in 8 bits gains what its products gain, less the rounding of all operands",
+        goal="throughput",
+        devices=("cuda",),
+        tags=("training", "precision", "fp8", "tensor-cores"),
+    )
