@@ -96,8 +96,9 @@ def step(x, slope, up, down, product, of_weights):
 
 
 def scaled_product(a, a_scale, b, b_scale):
-    """The product a b^T of operands in e4m3."""
-    return torch._scaled_mm(a, b.t(), a_scale, b_scale.t(), out_dtype=torch.bfloat16, use_fast_accum=True)
+    """The product a b^T of operands in e4m3; sums of blocks leave the tensor cores anyway."""
+    fast = a_scale.shape[1] == 1
+    return torch._scaled_mm(a, b.t(), a_scale, b_scale.t(), out_dtype=torch.bfloat16, use_fast_accum=fast)
 
 
 def rounded(parts, matrix, over):
@@ -148,10 +149,10 @@ budget = lossy("gradient_turn", at_most=1 - 0.998)
     lossy=budget,
 )
 class PerTensor(Bf16):
-    narrow = staticmethod(per_tensor)
+    narrow, multiply = staticmethod(per_tensor), staticmethod(scaled_product)
 
     def product(self, a, b):
-        return scaled_product(*self.narrow(a), *self.narrow(b))
+        return self.multiply(*self.narrow(a), *self.narrow(b))
 
     of_weights = product
 
@@ -196,4 +197,6 @@ class PerBlock(PerTensor):
     def prepare(self, x, slope, up, down, tokens, width, hidden):
         if odd := [size for size in (tokens, width, hidden) if size % BLOCK]:
             raise SkipError(f"takes sizes in multiples of {BLOCK}; {odd[0]} is none")
+        # The compiler knows no scales of blocks in torch 2.11 to 2.13: products are calls between what it compiles.
+        self.multiply = torch.compiler.disable(scaled_product)
         super().prepare(x, slope, up, down)
