@@ -26,7 +26,7 @@ def turn_of(code: type[fp8_training.Bf16], size: dict[str, Any]) -> float:
     size = {**task.presets["smoke"], **size, "device": "cpu", "generator": torch.Generator().manual_seed(1)}
     drawn = call_with(task.inputs, size)
     right = call_with(fp8_training.reference, {name: value.double() for name, value in drawn.items()})
-    return fp8_training.gradient_turn(call_with(code().compute, drawn), right)
+    return float(fp8_training.gradient_turn(call_with(code().compute, drawn), right))
 
 
 @pytest.mark.parametrize("name", ["PerTensor", "PerRow", "WeightsInBf16", "PerBlock"])

@@ -23,7 +23,7 @@ def error_of(code: type[mixed_precision.Step], changed: dict[str, float]) -> flo
     call_with(instance.prepare, {**size, **drawn})
     output = call_with(instance.run, drawn)
     moved = mixed_precision.gradient_error({"momenta": output["weights"]}, {"momenta": right["weights"]})
-    return max(moved, mixed_precision.gradient_error(output, right))
+    return float(max(moved, mixed_precision.gradient_error(output, right)))
 
 
 @pytest.mark.parametrize("changed", SIZES)

@@ -194,8 +194,8 @@ class WeightsInBf16(PerRow):
 class PerBlock(PerTensor):
     narrow = staticmethod(per_block)
 
-    def prepare(self, x, slope, up, down, tokens, width, hidden):
-        if odd := [size for size in (tokens, width, hidden) if size % BLOCK]:
+    def prepare(self, x, slope, up, down):
+        if odd := [size for size in (*x.shape, len(up)) if size % BLOCK]:
             raise SkipError(f"takes sizes in multiples of {BLOCK}; {odd[0]} is none")
         # The compiler knows no scales of blocks in torch 2.11 to 2.13: products are calls between what it compiles.
         self.multiply = torch.compiler.disable(scaled_product)

@@ -79,8 +79,8 @@ def reference(stream, labels, weights, exp_avg, exp_avg_sq, blocks, width, vocab
         exp_avg_sq = torch.lerp(gradient**2, exp_avg_sq, BETAS[1])
         size = (exp_avg_sq / (1 - BETAS[1] ** count)).sqrt() + EPS
         weights = weights * (1 - RATE * DECAY) - RATE / (1 - BETAS[0] ** count) * exp_avg / size
-    losses = torch.stack(losses).detach()
-    return {"losses": losses, "weights": weights.detach(), "exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq}
+    each = torch.stack(losses).detach()
+    return {"losses": each, "weights": weights.detach(), "exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq}
 
 
 @bench.cost
@@ -182,8 +182,15 @@ class Eager:
         else:
             moments = list(zip(parts(exp_avg, *sizes), parts(exp_avg_sq, *sizes), strict=True))
         capturable = on_gpu and (flags.fused or flags.graph)
-        how = {"fused": flags.fused or None, "capturable": capturable}
-        self.optimizer = torch.optim.AdamW(updated, lr=RATE, betas=BETAS, eps=EPS, weight_decay=DECAY, **how)
+        self.optimizer = torch.optim.AdamW(
+            updated,
+            lr=RATE,
+            betas=BETAS,
+            eps=EPS,
+            weight_decay=DECAY,
+            fused=flags.fused or None,
+            capturable=capturable,
+        )
         self.counts = torch.zeros(len(updated), device=weights.device if capturable else "cpu")
         for weight, count, (first, second) in zip(updated, self.counts, moments, strict=True):
             self.optimizer.state[weight] = {"step": count, "exp_avg": first, "exp_avg_sq": second}
