@@ -42,12 +42,12 @@ def aiperf_targets() -> Iterable[Target]:
         "Products of half the bits take half the time, and the gradients say what it costs",
         goal="speed",
         devices=("cuda",),
-        tags=("training", "precision", "tensor-cores"),
+        tags=("training", "precision", "tensor-cores", "technique-10"),
     )
     yield Target(
         "fp8_training",
         "A training step in 8 bits gains what its products gain, less the rounding of all operands",
         goal="throughput",
         devices=("cuda",),
-        tags=("training", "precision", "fp8", "tensor-cores"),
+        tags=("training", "precision", "fp8", "tensor-cores", "technique-64"),
     )
