@@ -125,6 +125,8 @@ bench.awkward(
     {"tensors": 2, "matrix": 1024, "vector": 1},
     {"tensors": 37, "matrix": 61, "vector": 3},
 )
+bench.sass("sixteen_bits", has=("LDG.E.128", "STG.E.128"))
+bench.sass("eight_bits", has=("LDG.E.128", "STG.E.128"))
 cuda.reach(of="BW", at_least=0.85, implementation="fused")
 # 20 and 16 bytes of 28.
 cuda.reach(of="time:fused", at_most=20 / 28 / 0.95, implementation="stochastic")
