@@ -5,7 +5,7 @@ Numbers     2^25 cells h <- tanh(-0.75 h + x), 32 steps each: 1.07e9 tanh of flo
             a cycle, and a special function for 32 lanes every 8 cycles. On 528 schedulers at 1.98 GHz, 8 cycles a tanh
             are 0.26 ms; memory needs 0.06 ms.
 Prediction  The formula 1 - 2 / (1 + exp(2 u)) has two special functions, 16 cycles, and some 26 instructions. The
-            library's tanh has the same two and some 17 instructions: 1.3 to 1.6x, as has any form with two.
+            library's tanh has the same two and some 17 instructions: 1.2 to 1.7x, as has any form with two.
             `tanh.approx` is one: 2x from there. An error e of a step becomes at most e / (1 - 0.75) = 4 e.
 Limits      `intrinsics` and `base_2` round near 1: a small u keeps 2^-24 of 1, not of itself. `tanh_instruction` has 11
             bits, `packed` 8. Memory-bound kernels gain nothing from fewer cycles, and give up digits for it:
