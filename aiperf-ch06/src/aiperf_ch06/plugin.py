@@ -26,6 +26,20 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("cuda-cpp", "memory", "technique-19", "technique-20"),
     )
     yield Target(
+        "stencil_memory_spaces",
+        "Coefficients in constant memory, values in registers",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "memory", "stencil", "technique-19"),
+    )
+    yield Target(
+        "math_intrinsics",
+        "An approximate function has a price in digits",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "precision"),
+    )
+    yield Target(
         "launch_bounds",
         "Trade registers for threads on purpose",
         goal="speed",

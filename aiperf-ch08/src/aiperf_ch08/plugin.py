@@ -33,6 +33,20 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("cuda-cpp", "warp", "divergence", "technique-27"),
     )
     yield Target(
+        "load_imbalance",
+        "Equal shares of all nonzeros, whatever their rows",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "warp", "sparse"),
+    )
+    yield Target(
+        "atomics_aggregation",
+        "One atomic for a warp or a block, not for an element",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "warp", "atomics", "technique-53"),
+    )
+    yield Target(
         "occupancy_vs_ilp",
         "More warps, or more loads in each, hide the same latency",
         goal="speed",
