@@ -98,7 +98,7 @@ class Shared:
         self.steps(steps, x, self.total, rounds, n, **shape)
 
     def batch(self, *given):
-        """As many blocks as the whole chip holds: those that find no place come when the queue is empty."""
+        """Record the batch, of a block for each multiprocessor; one without a place finds the queue empty later."""
         grid = torch.cuda.get_device_properties(self.out.device).multi_processor_count
         shape: dict[str, Any] = {"grid": grid, "block": TILE, "shared_bytes": BATCH_BYTES}
         self.calls.launch(device_code.kernel("batch"), *given, **shape, stream=BATCH)

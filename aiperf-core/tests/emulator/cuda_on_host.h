@@ -130,6 +130,8 @@ template <typename T>
 T __ldcs(const T* p) { return *p; }
 template <typename T>
 T __ldcg(const T* p) { return *(const volatile T*)p; }
+inline float4 __ldcg(const float4* p) { return *p; }
+inline uint4 __ldcg(const uint4* p) { return *p; }
 template <typename T>
 void __stcs(T* p, T v) { *p = v; }
 inline unsigned atomicInc(unsigned* p, unsigned most) {
