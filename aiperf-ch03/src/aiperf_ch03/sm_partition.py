@@ -53,7 +53,7 @@ def reference(x, queued, steps, rounds):
 
 
 def factor_of(rounds):
-    """What rounds multiply a place by. A round is a matrix: place and speed after it, of those before."""
+    """The factor of all rounds. A round is a matrix: place and speed after it, of those before."""
     one = torch.tensor([[1 - STEP * STEP, STEP], [-STEP, 1]], dtype=torch.float64)
     return float(torch.linalg.matrix_power(one, int(rounds))[0, 0])
 
