@@ -23,6 +23,7 @@
 #define __CUDA_ARCH_FEAT_SM90_ALL 1
 #define __global__ __attribute__((visibility("default")))
 #define __device__
+#define __constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __grid_constant__
@@ -150,6 +151,7 @@ inline float atomicAdd(float* p, float v) {
   return old;
 }
 inline float __expf(float x) { return expf(x); }
+inline float __fdividef(float a, float b) { return a / b; }
 inline float __uint_as_float(unsigned v) { float f; memcpy(&f, &v, 4); return f; }
 inline unsigned __float_as_uint(float v) { unsigned u; memcpy(&u, &v, 4); return u; }
 
