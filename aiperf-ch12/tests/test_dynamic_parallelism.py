@@ -31,7 +31,7 @@ def test_flat_levels_and_queue_give_the_integral(emulated: Any) -> None:
     counts, listed = torch.tensor([regions**2, *[0] * deepest], dtype=torch.int32), families.clone()
     by_level = torch.zeros(regions, regions)
     for level in range(deepest):
-        given_level = by_level, listed, counts, *peaks, sizes["log2_allowed"], level, room
+        given_level = by_level, listed, counts, *peaks, sizes["digits"], level, room
         code.launch("level", *given_level, grid=(3, 1), threads=64)
     torch.testing.assert_close(by_level.double(), expected, **near)
     assert counts[1] > 0
@@ -40,7 +40,7 @@ def test_flat_levels_and_queue_give_the_integral(emulated: Any) -> None:
     for seed in range(2):
         taken, queued = families.clone(), torch.zeros(regions, regions)
         state = torch.tensor([0, regions**2, regions**2], dtype=torch.int32)
-        given_queue = queued, taken, state, *peaks, sizes["log2_allowed"], room
+        given_queue = queued, taken, state, *peaks, sizes["digits"], room
         code.launch("queue", *given_queue, grid=(3, 1), threads=32, at_once=1, seed=seed)
         torch.testing.assert_close(queued.double(), expected, **near)
         assert state.tolist()[1:] == [int(counts.sum()), 0]

@@ -33,8 +33,8 @@ disagreement = Tolerance(2e-4, reason="a square is done where two rules differ b
 
 
 @bench.workload(
-    smoke={"peaks": 4, "regions": 8, "log2_narrow": 5, "deepest": 4, "log2_allowed": -20, "room": 1 << 12},
-    cuda={"peaks": 64, "regions": 64, "log2_narrow": 9, "deepest": 5, "log2_allowed": -24, "room": 1 << 16},
+    smoke={"peaks": 4, "regions": 8, "log2_narrow": 5, "deepest": 4, "digits": 20, "room": 1 << 12},
+    cuda={"peaks": 64, "regions": 64, "log2_narrow": 9, "deepest": 5, "digits": 24, "room": 1 << 16},
 )
 def inputs(peaks, device, generator):
     # Of about one height, so that as many squares are divided in each draw.
@@ -78,10 +78,10 @@ class Squares:
 
     record: Any
 
-    def prepare(self, heights, centres, peaks, regions, log2_narrow, deepest, log2_allowed, room):
+    def prepare(self, heights, centres, peaks, regions, log2_narrow, deepest, digits, room):
         self.out, self.deepest, self.room = heights.new_empty(regions, regions), deepest, room
         self.given = (centres, heights, peaks, log2_narrow, regions, deepest)
-        self.allowed, self.calls = log2_allowed, Recording()
+        self.digits, self.calls = digits, Recording()
         self.record()
 
     def begin(self, counts, filled):
@@ -98,7 +98,7 @@ class Squares:
 
     def launch(self, calls, kernel, *more):
         code = device_code.kernel(kernel)
-        given = (self.out, self.families, self.counts, *self.given, self.allowed, *more, self.room)
+        given = (self.out, self.families, self.counts, *self.given, self.digits, *more, self.room)
         calls.launch(code, *given, grid=grid_that_fills(code, THREADS), block=THREADS)
 
     def run(self):
@@ -133,9 +133,12 @@ class Levels(Squares):
     predict="3 to 9x: 0.11 ms of work and 0.1 ms of launches and waits, in place of 1.4 ms",
 )
 class HostLevels(Levels):
-    def level(self, number):
-        self.levels: list[Recording] = getattr(self, "levels", [])
+    def record(self):
+        self.levels: list[Recording] = []
         self.left = torch.zeros(self.deepest + 1, dtype=torch.int32, pin_memory=True)
+        super().record()
+
+    def level(self, number):
         calls = Recording()
         self.launch(calls, "level", number)
         self.levels.append(calls)

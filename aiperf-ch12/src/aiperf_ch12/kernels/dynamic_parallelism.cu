@@ -99,13 +99,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // many level l has.
 extern "C" __global__ void __launch_bounds__(THREADS)
     level(float* out, long long* families, int* counts, const float* centres, const float* heights, int count,
-          int log2_narrow, int regions, int deepest, int log2_allowed, int number, int room) {
+          int log2_narrow, int regions, int deepest, int digits, int number, int room) {
   const Peaks peaks(centres, heights, count, log2_narrow);
   int first = 0;
   for (int before = 0; before < number; ++before) first += counts[before];
   const int end = first + counts[number], stride = gridDim.x * (blockDim.x / 32);
   for (int at = first + (blockIdx.x * blockDim.x + threadIdx.x) / 32; at < end; at += stride) {
-    const Looked found = looked_at(families[at], peaks, regions, deepest, ldexpf(1.0f, log2_allowed));
+    const Looked found = looked_at(families[at], peaks, regions, deepest, ldexpf(1.0f, -digits));
     if (threadIdx.x % 32) continue;
     if (found.sum != 0) atomicAdd(out + found.region, found.sum);
     if (!found.count) continue;
@@ -117,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // yet done.
 extern "C" __global__ void __launch_bounds__(THREADS)
     queue(float* out, long long* families, int* state, const float* centres, const float* heights, int count,
-          int log2_narrow, int regions, int deepest, int log2_allowed, int room) {
+          int log2_narrow, int regions, int deepest, int digits, int room) {
   const Peaks peaks(centres, heights, count, log2_narrow);
   const int lane = threadIdx.x % 32;
   for (;;) {
@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     code = __shfl_sync(~0u, code, 0);
     if (code == 0) return;
-    const Looked found = looked_at(code, peaks, regions, deepest, ldexpf(1.0f, log2_allowed));
+    const Looked found = looked_at(code, peaks, regions, deepest, ldexpf(1.0f, -digits));
     if (lane) continue;
     if (found.sum != 0) atomicAdd(out + found.region, found.sum);
     // What is put counts before it is there, so that nobody sees the end too soon.
