@@ -10,7 +10,7 @@ from aiperf_ch11.stream_priority import AHEAD, BUSY_THREADS, EACH, THREADS, refe
 def test_all_blocks_swing_as_the_reference_does(emulated: Any) -> None:
     code, rounds, steps = emulated("stream_priority.cu"), 203, 2
     running = torch.zeros(1, dtype=torch.int32)
-    for n, busy_n in ((1, 1), (257, 3 * BUSY_THREADS + 1)):
+    for n, busy_n in ((1, 1), (257, 5 * BUSY_THREADS + 1)):
         x, busy = torch.randn(n), torch.randn(busy_n)
         expected = reference(x.double(), busy.double(), steps, rounds)
         total = torch.zeros(n)
