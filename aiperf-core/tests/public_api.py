@@ -29,6 +29,7 @@ OFFERED = {
     "aiperf_core.kernels": (),
     "aiperf_core.distributed": (),
     "aiperf_core.recorded": (),
+    "aiperf_core.partitions": (),
     "aiperf_core.graphs": (),
     "aiperf_core.launches": ("launch", "loop", "blocks", "filling"),
     "aiperf_core.switches": ("switch",),

@@ -2,6 +2,7 @@
 
 import ctypes
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -193,6 +194,30 @@ def test_further_streams_begin_and_end_with_the_current_one(driver: Driver) -> N
         "record 13 on 102",
         "wait for 13 on 100",
     ]
+
+
+def test_streams_that_are_given_are_played_on(driver: Driver) -> None:
+    given: Any = [SimpleNamespace(cuda_stream=7), SimpleNamespace(cuda_stream=8)]
+    calls = Recording(given)
+    calls.launch(kernel, 5, grid=1, block=32, stream=2)
+    calls.play()
+    assert driver.lines[1:4] == ["wait for 10 on 7", "wait for 10 on 8", "launch 7 (1,1,1) (32,1,1) 0 on 8: 5"]
+
+
+def test_the_host_waits_for_a_flag(driver: Driver) -> None:
+    flag = torch.zeros(1, dtype=torch.int32)
+    calls = Recording()
+    calls.await_flag(flag)
+    calls.launch(kernel, 5, grid=1, block=32)
+    player = threading.Thread(target=calls.play)
+    player.start()
+    player.join(0.05)
+    assert (player.is_alive(), driver.lines) == (True, [])
+    flag[0] = 1
+    player.join(10)
+    assert driver.lines == ["launch 7 (1,1,1) (32,1,1) 0 on 100: 5"]
+    with pytest.raises(KernelError, match=r"^a flag is one int32 in the host's memory; got 2 of torch.int32 on cpu$"):
+        calls.await_flag(torch.zeros(2, dtype=torch.int32))
 
 
 def test_memory_is_an_argument_at_the_address_that_a_play_got(driver: Driver) -> None:

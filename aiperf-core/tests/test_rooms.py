@@ -61,6 +61,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "benchmark",
         "launches",
         "graphs",
+        "partitions",
         "recorded",
         "simulation",
         "serving",

@@ -22,7 +22,7 @@ FIRST = {
     "ch06.bank_conflicts",
     "ch07.transpose",
     "ch09.softmax_online",
-    "ch10.warp_specialized_gemm",
+    "ch09.tensor_core_gemm",
     "ch11.host_device_overlap",
     "ch13.chunked_cross_entropy",
     "ch18.flash_decode",

@@ -280,7 +280,7 @@ def test_a_page_of_several_targets_links_to_each(read, package):
     assert not re.search(r"https?:(?!//www\.w3\.org/2000/svg)", text)
 
 
-@pytest.mark.parametrize("name", ["ch07.transpose", "ch10.warp_specialized_gemm", "ch19.dynamic_precision_decode"])
+@pytest.mark.parametrize("name", ["ch07.transpose", "ch09.tensor_core_gemm", "ch19.dynamic_precision_decode"])
 def test_the_page_of_a_lesson_is_small(name):
     page = page_of(name)
     text = document(name, [page])

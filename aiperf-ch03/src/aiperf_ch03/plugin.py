@@ -49,6 +49,13 @@ def aiperf_targets() -> Iterable[Target]:
         ("cpu", "cuda"),
         ("os", "memory", "pcie"),
     )
+    yield Target(
+        "sm_partition",
+        "Two jobs share a GPU by multiprocessors, as they share a machine by cores",
+        "throughput",
+        "cuda",
+        ("cuda-cpp", "scheduling", "sharing"),
+    )
 
 
 @hookimpl

@@ -48,6 +48,7 @@ def aiperf_targets() -> Iterable[Target]:
             *("gemm", "cuda-cpp", "tma", "clusters", "lab-blackwell-matmul", "lab-hopper-gemm-ladder"),
             *("technique-11", "technique-29", "technique-35", "technique-36", "technique-38", "technique-46"),
         ),
+        formerly=("ch10.warp_specialized_gemm",),
     )
     yield Target(
         "fp8_gemm",

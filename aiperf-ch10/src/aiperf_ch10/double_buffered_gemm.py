@@ -8,7 +8,7 @@ Prediction  Operands take most of 1000 cycles from L2, as long as they are multi
             from stages, and less where a second block multiplies in its gaps. By TMA two instructions replace 16 a
             thread and step: what issue slots they took.
 Limits      Small k, of which the stages never fill. mma.sync has half the rate of wgmma, so the library is out of reach
-            on sm_90: the rest is the lesson of `warp_specialized_gemm`. On a GPU k is a multiple of 8, so that rows
+            on sm_90: the rest is the lesson of `ch09.tensor_core_gemm`. On a GPU k is a multiple of 8, so that rows
             start at multiples of 16 bytes. A CPU's core packs and multiplies in turn, and its loads run ahead by
             themselves.
 """

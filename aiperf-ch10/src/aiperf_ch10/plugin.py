@@ -19,13 +19,6 @@ def aiperf_targets() -> Iterable[Target]:
         ("cuda-cpp", "gemm", "async", "technique-32", "technique-34", "technique-36", "technique-41"),
     )
     yield Target(
-        "warp_specialized_gemm",
-        "Keep wgmma fed: stages under way, roles, blocks that stay",
-        "speed",
-        "cuda",
-        ("cuda-cpp", "gemm", "tma", "technique-35", "technique-36", "technique-38"),
-    )
-    yield Target(
         "cluster_softmax",
         "Keep a long row in the shared memory of a cluster, and read it once",
         "speed",

@@ -51,3 +51,10 @@ def aiperf_targets() -> Iterable[Target]:
         ("cpu", "cuda"),
         ("cuda-cpp", "scheduling", "reduction", "technique-52", "technique-62"),
     )
+    yield Target(
+        "dynamic_parallelism",
+        "Work that is found at run time need not be found by the host",
+        "latency",
+        ("cuda",),
+        ("cuda-cpp", "atomics", "scheduling", "graphs", "technique-52"),
+    )

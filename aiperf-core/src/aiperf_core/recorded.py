@@ -52,6 +52,7 @@ KINDS = (
     *("wait of the host for an event", "call", "graph", "begin of a capture", "end of a capture", "instantiation"),
     *("update of a graph", "new launch of a node", "end of a graph", "end of an executable graph"),
     "choice of a graph",
+    "wait of the host for a flag",
 )
 WIDTH = 14
 
@@ -127,16 +128,18 @@ class Pool:
 class Recording:
     """A list of calls on some streams of torch's current GPU; see the module.
 
-    streams: their number, with the current one as number 0.
+    streams: their number, with the current one as number 0; or those from number 1 on, such as streams of a priority or
+        of a partition (`aiperf_core.partitions`).
 
     Every method but `play` adds an entry, on the stream with the number `stream`. They raise `KernelError` for a stream
     that is not there, and for arguments that an entry cannot have; `SkipError` without a GPU or a C compiler.
     """
 
-    def __init__(self, streams: int = 1) -> None:
+    def __init__(self, streams: int | Sequence[torch.cuda.Stream] = 1) -> None:
         self._entry_points = torch.tensor(_addresses(), dtype=torch.int64)
         self._play = _player.function("play")
-        self._streams = [torch.cuda.Stream() for _ in range(streams - 1)]
+        own = [torch.cuda.Stream() for _ in range(streams - 1)] if isinstance(streams, int) else list(streams)
+        self._streams: list[torch.cuda.Stream] = own
         self._entries: list[list[int]] = []
         self._names: list[str] = []
         self._keeps: list[Any] = []
@@ -144,7 +147,7 @@ class Recording:
         self._list: torch.Tensor | None = None
         if self._streams:
             start = self.record()
-            for number in range(1, streams):
+            for number in range(1, 1 + len(own)):
                 self.wait(start, stream=number)
 
     def __len__(self) -> int:
@@ -219,6 +222,14 @@ class Recording:
         else:
             self._add("wait of the host for a stream", until)
 
+    def await_flag(self, flag: torch.Tensor) -> None:
+        """Let the host wait until an int32 in its pinned memory is not 0: a kernel sets it, by its address.
+
+        Raises `KernelError` for another flag.
+        """
+        self._add("wait of the host for a flag", 0, _int_of_host(flag, "flag").data_ptr())
+        self._keeps.append(flag)
+
     def call(self, function: HostFunction, *args: torch.Tensor | int) -> None:
         """Let the host call `void function(const int64_t* arguments)`: addresses of tensors, and whole numbers.
 
@@ -249,10 +260,7 @@ class Recording:
 
         Raises `KernelError` for another choice.
         """
-        if choice.dtype != torch.int32 or choice.numel() != 1 or choice.is_cuda:
-            raise KernelError(
-                f"a choice is one int32 in the host's memory; got {choice.numel()} of {choice.dtype} on {choice.device}"
-            )
+        choice = _int_of_host(choice, "choice")
         graphs = torch.tensor([_signed(one) for one in executables], dtype=torch.int64)
         self._add("choice of a graph", stream, choice.data_ptr(), graphs.data_ptr(), of=f"of {len(graphs)}")
         self._keeps += [choice, graphs, keeps]
@@ -336,6 +344,15 @@ class Recording:
         place = KINDS.index(kind), stream, *(_signed(number) for number in numbers)
         self._names.append(f"{kind} {of}".rstrip() + f" (entry {len(self)}, stream {stream})")
         self._entries.append([*place, *[0] * (WIDTH - len(place))])
+
+
+def _int_of_host(one: torch.Tensor, name: str) -> torch.Tensor:
+    """The tensor, if it is one int32 in the host's memory."""
+    if one.dtype != torch.int32 or one.numel() != 1 or one.is_cuda:
+        raise KernelError(
+            f"a {name} is one int32 in the host's memory; got {one.numel()} of {one.dtype} on {one.device}"
+        )
+    return one
 
 
 def _executable(one: int | Executable) -> Executable:

@@ -23,6 +23,7 @@
 #define __CUDA_ARCH_FEAT_SM90_ALL 1
 #define __global__ __attribute__((visibility("default")))
 #define __device__
+#define __constant__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __grid_constant__
@@ -130,6 +131,8 @@ template <typename T>
 T __ldcs(const T* p) { return *p; }
 template <typename T>
 T __ldcg(const T* p) { return *(const volatile T*)p; }
+inline float4 __ldcg(const float4* p) { return *p; }
+inline uint4 __ldcg(const uint4* p) { return *p; }
 template <typename T>
 void __stcs(T* p, T v) { *p = v; }
 inline unsigned atomicInc(unsigned* p, unsigned most) {
@@ -139,6 +142,8 @@ inline unsigned atomicInc(unsigned* p, unsigned most) {
   return old;
 }
 inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long v) { return __atomic_fetch_add(p, v, 5); }
+inline int atomicAdd(int* p, int v) { return __atomic_fetch_add(p, v, 5); }
+inline unsigned atomicAdd(unsigned* p, unsigned v) { return __atomic_fetch_add(p, v, 5); }
 inline float atomicAdd(float* p, float v) {
   float old = *p, sum;
   do sum = old + v;
@@ -146,6 +151,7 @@ inline float atomicAdd(float* p, float v) {
   return old;
 }
 inline float __expf(float x) { return expf(x); }
+inline float __fdividef(float a, float b) { return a / b; }
 inline float __uint_as_float(unsigned v) { float f; memcpy(&f, &v, 4); return f; }
 inline unsigned __float_as_uint(float v) { unsigned u; memcpy(&u, &v, 4); return u; }
 

@@ -20,6 +20,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("lab-decode-optimization", "inference", "graph", "technique-54", "technique-55"),
     )
     yield Target(
+        "persistent_decode",
+        "A recurrence in one launch reads its weights once, not once a step",
+        goal="latency",
+        devices="cuda",
+        tags=("lab-persistent-decode", "inference", "cuda-cpp", "graph", "technique-38"),
+    )
+    yield Target(
         "cpu_gemm_ladder",
         "A matrix product on a processor, from three loops to the speed of a library",
         goal="speed",

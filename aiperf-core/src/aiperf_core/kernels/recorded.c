@@ -3,7 +3,7 @@
 
 // An entry: its kind, the number of its stream, and what the kind takes. `WIDTH` numbers each.
 enum { LAUNCH, LAUNCH_EARLY, RECORD, WAIT, COPY, ALLOCATE, FREE, ALLOCATE_ASYNC, FREE_ASYNC, FINISH_STREAM, FINISH_EVENT, CALL, GRAPH,
-       CAPTURE, END_CAPTURE, INSTANTIATE, UPDATE, SET_NODE, DESTROY_GRAPH, DESTROY_EXECUTABLE, CHOICE };
+       CAPTURE, END_CAPTURE, INSTANTIATE, UPDATE, SET_NODE, DESTROY_GRAPH, DESTROY_EXECUTABLE, CHOICE, AWAIT_FLAG };
 #define WIDTH 14
 
 // The entry points of the driver, in the order of `ENTRY_POINTS` in recorded.py.
@@ -122,6 +122,10 @@ static int play_one(const driver* cu, int64_t kind, const int64_t* at, void* str
       return cu->graph(*(void**)POINTER(at[0]), stream);
     case CHOICE:
       return cu->graph(((void**)POINTER(at[1]))[*(const int32_t*)POINTER(at[0])], stream);
+    case AWAIT_FLAG:
+      while (!*(const volatile int32_t*)POINTER(at[0])) {
+      }
+      return 0;
     case CAPTURE:
       return cu->capture(stream, CAPTURE_MODE_RELAXED);
     case END_CAPTURE:

@@ -266,7 +266,7 @@ RULES = (
         name="ncu.stalled_on_barriers", needs=NCU, find=_stall_barrier,
         fact="Warps wait at barriers more than for anything else.",
         advice="Replace block-wide steps by warp shuffles, or give loading and computing to different warps.",
-        targets=("ch07.warp_reduce", "ch10.warp_specialized_gemm"),
+        targets=("ch07.warp_reduce", "ch09.tensor_core_gemm"),
     ),
     Rule(
         name="ncu.stalled_on_arithmetic", needs=NCU, find=_stall_math,
@@ -338,7 +338,7 @@ RULES = (
         name="ncu.no_tensor_cores", needs=NCU, find=_no_tensor,
         fact="The work has many FLOP a byte in a precision of tensor cores, and does not use them.",
         advice="Use a library product, or a kernel with tensor-core instructions; check alignment of 16 bytes.",
-        targets=("ch01.precision_ladder", "ch10.warp_specialized_gemm"),
+        targets=("ch01.precision_ladder", "ch09.tensor_core_gemm"),
     ),
     Rule(
         name="perf.cache_misses", needs=PERF, find=_cache_misses,
