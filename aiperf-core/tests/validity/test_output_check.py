@@ -385,3 +385,10 @@ def test_what_the_metrics_measure() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_nan_has_no_quality(metric: str) -> None:
     assert math.isnan(quality(metric, torch.tensor([NAN, 1.0]), torch.ones(2)))
+
+
+@pytest.mark.parametrize(("value", "worst", "is_wrong"), [(0.0, 0.0, False), (1e-9, None, True)])
+def test_a_budget_of_zero_accepts_zero_alone(value: float, worst: float | None, is_wrong: bool) -> None:
+    compared = output_check.compare_quality("lost", value, 0)
+    assert compared["worst"] == worst
+    assert (compared["error"] is not None) is is_wrong

@@ -257,8 +257,10 @@ def compare_quality(metric: str, value: float, budget: float) -> dict[str, Any]:
     """The quality of an output of a lossy variant, also as a fraction of its budget, as from `compare_output`."""
     error = None if value <= budget else f"{metric} is {value:.4g}; its budget is {budget:g}"
     finite = math.isfinite(value)
+    # Of a budget of 0, nothing is a part but 0.
+    share = value / budget if budget else 0.0 if value == 0 else math.inf
     return {
-        "worst": value / budget if finite and budget else None,
+        "worst": share if math.isfinite(share) else None,
         "error": error,
         "quality": value if finite else None,
     }
