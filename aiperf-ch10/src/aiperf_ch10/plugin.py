@@ -39,3 +39,10 @@ def aiperf_targets() -> Iterable[Target]:
         BOTH,
         ("cuda-cpp", "atomics", "clusters", "technique-45", "technique-46"),
     )
+    yield Target(
+        "persistent_jacobi",
+        "Keep the state of an iteration in registers, and exchange only the rims of tiles",
+        "latency",
+        "cuda",
+        ("cuda-cpp", "graphs", "stencil", "technique-45"),
+    )

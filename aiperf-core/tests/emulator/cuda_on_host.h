@@ -122,6 +122,8 @@ T shuffled(T value, std::function<int(int)> from) {
 template <typename T>
 T __shfl_down_sync(unsigned, T v, int by) { return shuffled<T>(v, [by](int l) { return l + by < 32 ? l + by : l; }); }
 template <typename T>
+T __shfl_up_sync(unsigned, T v, int by) { return shuffled<T>(v, [by](int l) { return l >= by ? l - by : l; }); }
+template <typename T>
 T __shfl_xor_sync(unsigned, T v, int by) { return shuffled<T>(v, [by](int l) { return l ^ by; }); }
 template <typename T>
 T __shfl_sync(unsigned, T v, int from) { return shuffled<T>(v, [from](int) { return from; }); }
@@ -138,6 +140,7 @@ inline unsigned atomicInc(unsigned* p, unsigned most) {
   }
   return old;
 }
+inline unsigned atomicAdd(unsigned* p, unsigned v) { return __atomic_fetch_add(p, v, 5); }
 inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long v) { return __atomic_fetch_add(p, v, 5); }
 inline float atomicAdd(float* p, float v) {
   float old = *p, sum;
