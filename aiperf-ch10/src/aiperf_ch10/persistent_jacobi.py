@@ -94,14 +94,12 @@ class Launches:
 
 
 class OneLaunch:
-    """All sweeps in a launch, whose counters or words are zero before it."""
+    """All sweeps in a launch."""
 
     out: torch.Tensor
-    zeroed: torch.Tensor
     launch: Callable[[], None]
 
     def run(self):
-        self.zeroed.zero_()
         self.launch()
         return self.out
 
@@ -120,9 +118,9 @@ class InMemory(OneLaunch):
     def prepare(self, u, n, sweeps):
         kernel, spare = device_code.kernel("in_memory"), torch.empty_like(u)
         self.out = torch.empty_like(u)
-        self.zeroed = torch.zeros(1, dtype=torch.int32, device=u.device)
+        self.arrived = torch.zeros(1, dtype=torch.int64, device=u.device)
         blocks = min(tiles(n, ROWS), grid_that_fills(kernel, THREADS))
-        self.launch = cooperative(kernel, (self.out, u, spare, self.zeroed, n, sweeps), blocks, THREADS)
+        self.launch = cooperative(kernel, (self.out, u, spare, self.arrived, n, sweeps), blocks, THREADS)
 
 
 @cuda.variant(
@@ -135,8 +133,8 @@ class InMemory(OneLaunch):
 class InRegisters(OneLaunch):
     def prepare(self, u, n, sweeps):
         self.out, blocks = torch.empty_like(u), tiles(n, CHIP_ROWS)
-        self.zeroed, self.rims = torch.zeros(1, dtype=torch.int32, device=u.device), u.new_empty(2, blocks, RIM)
-        given = (self.out, u, self.rims, self.zeroed, n, sweeps)
+        self.arrived, self.rims = torch.zeros(1, dtype=torch.int64, device=u.device), u.new_empty(2, blocks, RIM)
+        given = (self.out, u, self.rims, self.arrived, n, sweeps)
         self.launch = cooperative(device_code.kernel("in_registers"), given, blocks, CHIP_THREADS)
 
 
@@ -150,6 +148,10 @@ class InRegisters(OneLaunch):
 class ByNeighbours(OneLaunch):
     def prepare(self, u, n, sweeps):
         self.out, blocks = torch.empty_like(u), tiles(n, CHIP_ROWS)
-        self.zeroed = torch.zeros(2, blocks, RIM, dtype=torch.int64, device=u.device)
-        given = (self.out, u, self.zeroed, n, sweeps)
+        self.words = torch.zeros(2, blocks, RIM, dtype=torch.int64, device=u.device)
+        given = (self.out, u, self.words, n, sweeps)
         self.launch = cooperative(device_code.kernel("by_neighbours"), given, blocks, CHIP_THREADS)
+
+    def run(self):
+        self.words.zero_()
+        return super().run()

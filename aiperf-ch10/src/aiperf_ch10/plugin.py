@@ -46,3 +46,10 @@ def aiperf_targets() -> Iterable[Target]:
         "cuda",
         ("cuda-cpp", "graphs", "stencil", "technique-45"),
     )
+    yield Target(
+        "megakernel_mlp",
+        "Run a token's MLP in one launch, and read weights while the blocks wait for each other",
+        "latency",
+        "cuda",
+        ("cuda-cpp", "graphs", "gemv", "decode", "technique-45", "technique-108"),
+    )

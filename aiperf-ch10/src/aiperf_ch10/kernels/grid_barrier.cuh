@@ -1,15 +1,19 @@
 // A barrier over the grid, for cooperative launches: all blocks are on the chip together, so that the wait ends.
 #pragma once
 
-// `arrived` is zero at the launch, and `round` counts the barriers of this block. What threads wrote before it is visible
-// to all threads of the grid behind it, through L1 too: a fence drops what L1 holds.
-__device__ __forceinline__ void grid_sync(unsigned int* arrived, unsigned int& round) {
+// `arrived` counts on through all launches, in each of which every block arrives as often. `until` is zero at the launch.
+// What threads wrote before it is visible to all threads of the grid behind it, through L1 too: a fence drops what L1 holds.
+__device__ __forceinline__ void grid_sync(unsigned long long* arrived, unsigned long long& until) {
   __syncthreads();
-  ++round;
   if (threadIdx.x == 0) {
     __threadfence();
-    atomicAdd(arrived, 1u);
-    while (*(volatile unsigned int*)arrived < round * gridDim.x) {
+    if (until) {
+      atomicAdd(arrived, 1ull);
+      until += gridDim.x;
+    } else {  // no block can be a barrier ahead of this one
+      until = (atomicAdd(arrived, 1ull) / gridDim.x + 1) * gridDim.x;
+    }
+    while (*(volatile unsigned long long*)arrived < until) {
     }
     __threadfence();
   }

@@ -98,7 +98,7 @@ __device__ __forceinline__ const Word* of_block(const Word* rims, bool exists, i
 // that other warps of the block need; then it takes what it needs. Rims and rows have two places, for odd and even sweeps:
 // a thread publishes sweep s + 2 after it took the words of s + 1 that the thread beside it published behind taking s.
 template <class Word>
-__device__ __forceinline__ void keep_on_chip(float* out, const float* u, Word* rims, unsigned int* arrived, int n,
+__device__ __forceinline__ void keep_on_chip(float* out, const float* u, Word* rims, unsigned long long* arrived, int n,
                                              int sweeps) {
   __shared__ float4 rows[2][CHIP_WARPS][2][WARP];
   const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, across = parts(n, COLUMNS), block = blockIdx.x;
@@ -113,7 +113,7 @@ __device__ __forceinline__ void keep_on_chip(float* out, const float* u, Word* r
 #pragma unroll
   for (int r = 0; r < CHIP_ROWS; ++r) own[r] = four_points(u, n, row + r, column);
 
-  unsigned int round = 0;
+  unsigned long long until = 0;
   for (unsigned int sweep = 1; sweep <= sweeps; ++sweep) {
     Word* all = rims + sweep % 2 * (long long)gridDim.x * RIM;
     Word* mine = all + block * RIM;
@@ -129,7 +129,7 @@ __device__ __forceinline__ void keep_on_chip(float* out, const float* u, Word* r
         put(mine + sides + (right ? TILE_ROWS : 0) + r, right ? own[r].w : own[r].x, sweep);
     }
     shared[warp][0][lane] = own[0], shared[warp][1][lane] = own[CHIP_ROWS - 1];
-    if (arrived) grid_sync(arrived, round);
+    if (arrived) grid_sync(arrived, until);
     else __syncthreads();
 
     const Word* row_from = all + (top ? block - across : block + across) * RIM + (top ? lower : upper);
@@ -173,15 +173,15 @@ __global__ void __launch_bounds__(THREADS) sweep(float* to, const float* from, i
 
 // `spare` is another array: results of even sweeps, counted from the last, are in `out`.
 __global__ void __launch_bounds__(THREADS)
-    in_memory(float* out, const float* u, float* spare, unsigned int* arrived, int n, int sweeps) {
-  unsigned int round = 0;
+    in_memory(float* out, const float* u, float* spare, unsigned long long* arrived, int n, int sweeps) {
+  unsigned long long until = 0;
   for (int left = sweeps; left > 0; --left) {
     sweep_all(left % 2 ? out : spare, left == sweeps ? u : left % 2 ? spare : out, n);
-    if (left > 1) grid_sync(arrived, round);
+    if (left > 1) grid_sync(arrived, until);
   }
 }
 __global__ void __launch_bounds__(CHIP_WARPS* WARP, 1)
-    in_registers(float* out, const float* u, float* rims, unsigned int* arrived, int n, int sweeps) {
+    in_registers(float* out, const float* u, float* rims, unsigned long long* arrived, int n, int sweeps) {
   keep_on_chip(out, u, rims, arrived, n, sweeps);
 }
 // No word of `rims` has a number at the start.
