@@ -5,11 +5,11 @@ Question    One token's SwiGLU, down (silu(gate x) * (up x)), is a chain of prod
 Numbers     Width 4096, hidden 14336, bfloat16: 352 MB of weights, 80 us at 4.4 TB/s. At the end of a kernel memory runs
             empty, and behind the next one's start of 1.1 us it takes a latency until it is full again: 2 to 3 us for
             each of three ends. 4224 warps have 4 KB each under way: 17 MB, 4 us of memory.
-Prediction  Two ends less for gate, up and silu in a kernel, 1.04 to 1.08x. A barrier in place of the last gains nothing,
-            as long as memory is empty meanwhile; with the next weights in registers before it, another 2 us of 85.
-Limits      The larger the weights, the smaller the gap: at `--size narrow`, 69 MB and 16 us, it is five times as large a
-            part. With several tokens weights are read once for all, and a product of tensor cores is better. One kernel
-            needs a chip to itself, and each change of the model's layer is a change of the kernel.
+Prediction  Two ends less for gate, up and silu in a kernel, 1.04 to 1.08x. A barrier in place of the last gains
+            nothing, as memory is empty meanwhile; with the next weights in registers before it, another 2 us of 85.
+Limits      The larger the weights, the smaller the gap: at `--size narrow`, 69 MB and 16 us, it is five times as
+            large a part. With several tokens a product of tensor cores reads weights once for all. One kernel needs
+            a chip to itself, and each change of the model's layer is a change of the kernel.
 """
 
 import math
@@ -73,6 +73,12 @@ cuda.reach(of="RBW", at_least=0.85, implementation="weights_ahead")
 bench.sass("product", has=("LDG.EF.128",))
 bench.sass("gate_and_up", has=("LDG.EF.128",))
 bench.sass("weights_ahead", has=("LDG.EF.128", "MEMBAR"))
+
+
+def whole_pieces(width, hidden):
+    """Refuse rows that do not start at multiples of 16 bytes."""
+    if width % PIECE or hidden % PIECE:
+        raise SkipError(f"takes multiples of {PIECE}, for rows of 16-byte pieces; got {width}, {hidden}")
 
 
 class Chain:
@@ -163,15 +169,7 @@ cuda.variant(
     cost=launches(1),
     builds_on="one_launch",
     adds="loads before the barrier",
-    why="a warp that is done with gate and up asks for 4 KB of down, which needs no h, and only then waits for the others",
+    why="a warp that is done with gate and up asks for 4 KB of down before it waits for h and the other blocks",
     predict="1.01 to 1.05x: memory delivers 17 MB of 352 while the blocks wait",
 )
 cuda.yardstick(graphed(Library), name="library", why="products of cuBLAS and operations of torch, in a graph")
-
-
-def whole_pieces(width, hidden):
-    """Refuse rows that do not start at multiples of 16 bytes."""
-    if width % PIECE or hidden % PIECE:
-        raise SkipError(
-            f"takes multiples of {PIECE}, so that rows start at multiples of 16 bytes; got {width}, {hidden}"
-        )
