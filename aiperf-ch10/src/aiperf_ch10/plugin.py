@@ -44,7 +44,7 @@ def aiperf_targets() -> Iterable[Target]:
         "Keep the state of an iteration in registers, and exchange only the rims of tiles",
         "latency",
         "cuda",
-        ("cuda-cpp", "graphs", "stencil", "technique-45"),
+        ("cuda-cpp", "graphs", "stencil", "technique-38", "technique-45"),
     )
     yield Target(
         "megakernel_mlp",

@@ -149,6 +149,7 @@ inline float atomicAdd(float* p, float v) {
   return old;
 }
 inline float __expf(float x) { return expf(x); }
+inline float tanh_approximate(float x) { return tanhf(x); }
 inline float __uint_as_float(unsigned v) { float f; memcpy(&f, &v, 4); return f; }
 inline unsigned __float_as_uint(float v) { unsigned u; memcpy(&u, &v, 4); return u; }
 
