@@ -1,4 +1,4 @@
-"""What follows a product costs a trip to memory, or some cycles of a tile whose sums are still in registers.
+"""Operations behind a product: a trip to memory each, or some cycles of a tile whose sums are still in registers.
 
 Question    Bias, activation and residual behind a product: what do they cost as kernels, in one pass, and in the
             product's epilogue?

@@ -11,7 +11,7 @@ from aiperf_core.kernels import CudaKernel, cuda_driver, grid_that_fills
 
 
 def cooperative(kernel: CudaKernel, arguments: Sequence[Any], blocks: int, threads: int) -> Callable[[], None]:
-    """A launch on torch's current stream, as a function. Belongs in `prepare`.
+    """A launch on torch's current stream, as a function that keeps the arguments. Belongs in `prepare`.
 
     Raises `SkipError` where the GPU holds fewer blocks at once.
     """
@@ -24,5 +24,5 @@ def cooperative(kernel: CudaKernel, arguments: Sequence[Any], blocks: int, threa
     def launch() -> None:
         done(start(function, *shape, torch.cuda.current_stream().cuda_stream, parameters))
 
-    launch.bound = bound  # type: ignore[attr-defined]  # keeps the parameters' memory
+    launch.keeps = bound, arguments  # type: ignore[attr-defined]  # parameters and tensors, which have only addresses
     return launch

@@ -116,8 +116,7 @@ class OneLaunch:
     def prepare(self, x, gate, up, down, width, hidden):
         whole_pieces(width, hidden)
         kernel, self.out = device_code.kernel(self.kernel), torch.empty_like(x)
-        self.kept = x.new_empty(hidden), torch.zeros(1, dtype=torch.int64, device=x.device)
-        h, arrived = self.kept
+        h, arrived = x.new_empty(hidden), torch.zeros(1, dtype=torch.int64, device=x.device)
         given = (self.out, h, x, gate, up, down, arrived, width, hidden)
         self.launch = cooperative(kernel, given, grid_that_fills(kernel, THREADS), THREADS)
 

@@ -118,9 +118,9 @@ class InMemory(OneLaunch):
     def prepare(self, u, n, sweeps):
         kernel, spare = device_code.kernel("in_memory"), torch.empty_like(u)
         self.out = torch.empty_like(u)
-        self.arrived = torch.zeros(1, dtype=torch.int64, device=u.device)
+        arrived = torch.zeros(1, dtype=torch.int64, device=u.device)
         blocks = min(tiles(n, ROWS), grid_that_fills(kernel, THREADS))
-        self.launch = cooperative(kernel, (self.out, u, spare, self.arrived, n, sweeps), blocks, THREADS)
+        self.launch = cooperative(kernel, (self.out, u, spare, arrived, n, sweeps), blocks, THREADS)
 
 
 @cuda.variant(
@@ -133,8 +133,8 @@ class InMemory(OneLaunch):
 class InRegisters(OneLaunch):
     def prepare(self, u, n, sweeps):
         self.out, blocks = torch.empty_like(u), tiles(n, CHIP_ROWS)
-        self.arrived, self.rims = torch.zeros(1, dtype=torch.int64, device=u.device), u.new_empty(2, blocks, RIM)
-        given = (self.out, u, self.rims, self.arrived, n, sweeps)
+        arrived, rims = torch.zeros(1, dtype=torch.int64, device=u.device), u.new_empty(2, blocks, RIM)
+        given = (self.out, u, rims, arrived, n, sweeps)
         self.launch = cooperative(device_code.kernel("in_registers"), given, blocks, CHIP_THREADS)
 
 
