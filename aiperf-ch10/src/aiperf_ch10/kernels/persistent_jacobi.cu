@@ -88,12 +88,6 @@ __device__ __forceinline__ float value(Tagged word) { return __uint_as_float((un
 __device__ __forceinline__ bool is_of(float, unsigned int) { return true; }
 __device__ __forceinline__ bool is_of(Tagged word, unsigned int sweep) { return word >> 32 == sweep; }
 
-// Where a block finds what its neighbours published: null where there is none.
-template <class Word>
-__device__ __forceinline__ const Word* of_block(const Word* rims, bool exists, int block, int word) {
-  return exists ? rims + block * RIM + word : nullptr;
-}
-
 // All sweeps on points in registers. In each, a thread publishes the words of the tile's rim that it has, and the rows
 // that other warps of the block need; then it takes what it needs. Rims and rows have two places, for odd and even sweeps:
 // a thread publishes sweep s + 2 after it took the words of s + 1 that the thread beside it published behind taking s.
