@@ -1,4 +1,4 @@
-"""Epilogues on the host: rows of gate and up in turn, edges of tiles and of their halves, residuals that are loaded ahead."""
+"""Epilogues on the host: rows of gate and up in turn, edges of tiles and of halves, residuals loaded ahead."""
 
 from typing import Any
 
