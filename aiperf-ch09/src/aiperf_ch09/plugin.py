@@ -51,6 +51,13 @@ def aiperf_targets() -> Iterable[Target]:
         formerly=("ch10.warp_specialized_gemm",),
     )
     yield Target(
+        "gemm_epilogue_fusion",
+        "Apply bias, activation and residual to the product's sums while they are in registers",
+        goal="speed",
+        devices="cuda",
+        tags=("gemm", "fusion", "cuda-cpp", "tma", "technique-134"),
+    )
+    yield Target(
         "fp8_gemm",
         "Multiply in eight bits at twice the rate, with a scale where sizes differ",
         goal="speed",

@@ -32,3 +32,17 @@ def aiperf_targets() -> Iterable[Target]:
         BOTH,
         ("cuda-cpp", "atomics", "clusters", "technique-45", "technique-46"),
     )
+    yield Target(
+        "persistent_jacobi",
+        "Keep the state of an iteration in registers, and exchange only the rims of tiles",
+        "latency",
+        "cuda",
+        ("cuda-cpp", "graphs", "stencil", "technique-38", "technique-45"),
+    )
+    yield Target(
+        "megakernel_mlp",
+        "Run a token's MLP in one launch, and read weights while the blocks wait for each other",
+        "latency",
+        "cuda",
+        ("cuda-cpp", "graphs", "gemv", "decode", "technique-45", "technique-108"),
+    )

@@ -123,6 +123,8 @@ T shuffled(T value, std::function<int(int)> from) {
 template <typename T>
 T __shfl_down_sync(unsigned, T v, int by) { return shuffled<T>(v, [by](int l) { return l + by < 32 ? l + by : l; }); }
 template <typename T>
+T __shfl_up_sync(unsigned, T v, int by) { return shuffled<T>(v, [by](int l) { return l >= by ? l - by : l; }); }
+template <typename T>
 T __shfl_xor_sync(unsigned, T v, int by) { return shuffled<T>(v, [by](int l) { return l ^ by; }); }
 template <typename T>
 T __shfl_sync(unsigned, T v, int from) { return shuffled<T>(v, [from](int) { return from; }); }
@@ -141,6 +143,7 @@ inline unsigned atomicInc(unsigned* p, unsigned most) {
   }
   return old;
 }
+inline unsigned atomicAdd(unsigned* p, unsigned v) { return __atomic_fetch_add(p, v, 5); }
 inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long v) { return __atomic_fetch_add(p, v, 5); }
 inline int atomicAdd(int* p, int v) { return __atomic_fetch_add(p, v, 5); }
 inline unsigned atomicAdd(unsigned* p, unsigned v) { return __atomic_fetch_add(p, v, 5); }
@@ -152,6 +155,7 @@ inline float atomicAdd(float* p, float v) {
 }
 inline float __expf(float x) { return expf(x); }
 inline float __fdividef(float a, float b) { return a / b; }
+inline float tanh_approximate(float x) { return tanhf(x); }
 inline float __uint_as_float(unsigned v) { float f; memcpy(&f, &v, 4); return f; }
 inline unsigned __float_as_uint(float v) { unsigned u; memcpy(&u, &v, 4); return u; }
 
