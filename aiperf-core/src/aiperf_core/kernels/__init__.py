@@ -42,6 +42,7 @@ from aiperf_core.kernels.check import instances_in, sources_in
 from aiperf_core.kernels.cuda import CudaKernel, CudaSource, clusters_that_fill, cuda_source, grid_that_fills
 from aiperf_core.kernels.host import HostFunction, HostSource, host_source
 from aiperf_core.kernels.launcher import cuda_driver
+from aiperf_core.kernels.occupancy import Occupancy, occupancy
 from aiperf_core.kernels.tensor_map import tensor_map
 from aiperf_core.kernels.triton import TritonSource, triton_ahead, triton_source
 from aiperf_core.kernels.triton_launches import TritonAhead
@@ -51,6 +52,7 @@ __all__ = [
     "CudaSource",
     "HostFunction",
     "HostSource",
+    "Occupancy",
     "TritonAhead",
     "TritonSource",
     "clusters_that_fill",
@@ -59,6 +61,7 @@ __all__ = [
     "grid_that_fills",
     "host_source",
     "instances_in",
+    "occupancy",
     "sources_in",
     "tensor_map",
     "triton_ahead",
