@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
@@ -39,3 +40,9 @@ def aiperf_targets() -> Iterable[Target]:
         BOTH,
         ("cuda-cpp", "atomics", "clusters", "technique-45", "technique-46"),
     )
+
+
+@hookimpl
+def aiperf_commands() -> Iterable[Command]:
+    """Contribute the chapter's diagnostic, as one command with a subcommand."""
+    yield Command("ch10", "Show which pipelines a GPU allows, and how deep they are.", "aiperf_ch10.cli:ch10")
