@@ -23,7 +23,7 @@ def lines(*arguments: str) -> list[list[str]]:
 def test_registers_limit_the_blocks() -> None:
     found = lines("occupancy", "--registers", "80", "--shared-bytes", "49152")
     assert ["this", "block", "256", "80", "49152", "8", "32", "3", "4"] in found
-    assert found[-1] == ["this", "block", "3", "38%", "registers"]
+    assert found[-1] == ["this", "block", "3", "38", "%", "registers"]
 
 
 def test_kernels_of_a_target_have_their_own_needs() -> None:
@@ -62,7 +62,7 @@ def test_mistakes_are_named(arguments: list[str], kind: type[Exception], message
 def test_block_sizes_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     found = lines("block-size")
-    assert ["32", "32", "50%", "blocks"] in found
+    assert ["32", "32", "50", "%", "blocks"] in found
     assert " ".join(found[-1]) == "rates were not measured: that needs a GPU, and torch finds none"
 
 
@@ -70,7 +70,7 @@ def test_block_sizes_with_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: Any = {threads: {"thread_per_element": 3e12, "wide": 4e12} for threads in blocks.SIZES}
     monkeypatch.setattr(blocks, "rates", lambda size_bytes: measured)
     found = lines("block-size", "--arch", "sm_86", "--registers", "40")
-    assert ["1024", "1", "67%", "threads", "and", "registers", "3000", "4000"] in found
+    assert ["1024", "1", "67", "%", "threads", "and", "registers", "3000", "4000"] in found
     document = json.loads(invoke("block-size", "--json").output)
     assert document["sizes"][0]["bytes_per_s"] == {"thread_per_element": 3e12, "wide": 4e12}
 

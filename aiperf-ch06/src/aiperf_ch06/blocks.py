@@ -19,7 +19,7 @@ REPEATS, BYTES_OF_A_VALUE = 7, 12
 
 @frozen
 class Needs:
-    """What a kernel takes: threads of a block, registers of a thread, shared memory of a block."""
+    """Needs of a kernel: threads of a block, registers of a thread, shared memory of a block."""
 
     kernel: str
     threads: int
@@ -28,7 +28,7 @@ class Needs:
 
 
 def needs_of(plugins: "Plugins", pattern: str, arch: str, threads: int, dynamic_bytes: int) -> list[Needs]:
-    """What the kernels of targets take, compiled for an architecture.
+    """Needs of the kernels of targets, compiled for an architecture.
 
     threads: for kernels without launch bounds. dynamic_bytes: shared memory beside the static one.
 

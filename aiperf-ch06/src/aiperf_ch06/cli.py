@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict
 
+from aiperf_core import units
 from aiperf_core.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def block_size(registers: int, arch: str, mib: int, as_json: bool) -> None:
 
 
 def _shown(blocks: "Occupancy") -> tuple[object, ...]:
-    return blocks.blocks, f"{blocks.share:.0%}", " and ".join(blocks.limiters)
+    return blocks.blocks, units.percent(blocks.share), " and ".join(blocks.limiters)
 
 
 def _document(blocks: "Occupancy") -> dict[str, object]:

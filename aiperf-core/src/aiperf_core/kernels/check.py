@@ -57,7 +57,7 @@ class Outcome:
     size_bytes: of the machine code.
     resources: of each kernel by name.
     claims: the claims about its machine code that hold.
-    instructions: how many of each opcode a kernel has, by name of the kernel; empty where nobody asked.
+    instructions: how many of each opcode a kernel has, by name of the kernel; empty where they were not counted.
     """
 
     target: str

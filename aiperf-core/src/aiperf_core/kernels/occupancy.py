@@ -13,7 +13,7 @@ _REGISTERS, MOST_REGISTERS, MOST_THREADS = 1 << 16, 255, 1024
 
 @frozen
 class Multiprocessor:
-    """What a multiprocessor of an architecture has.
+    """Resources of a multiprocessor of an architecture.
 
     shared_bytes: of all blocks together. reserved_bytes: of these, for the system in each block.
     """
