@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from aiperf_core.kernels import Occupancy
     from aiperf_core.plugins import Plugins
 
-JSON = click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 LIMITS = ("threads", "blocks", "registers", "shared memory")
 HEADS = ("blocks an SM", "occupancy", "limited by")
 
@@ -25,10 +25,19 @@ def ch06() -> None:
 
 @ch06.command("occupancy")
 @click.argument("target_pattern", metavar="[TARGET]", required=False)
-@click.option("--threads", type=int, default=256, show_default=True, help="Threads of a block.")
-@click.option("--registers", type=int, default=32, show_default=True, help="Registers of a thread.")
-@click.option("--shared-bytes", type=int, default=0, show_default=True, help="Shared memory of a block, in bytes.")
-@click.option("--arch", default="sm_90", show_default=True, help="The architecture, such as sm_80 or sm_90a.")
+@click.option("--threads", type=int, metavar="COUNT", default=256, show_default=True, help="Threads of a block.")
+@click.option("--registers", type=int, metavar="COUNT", default=32, show_default=True, help="Registers of a thread.")
+@click.option(
+    "--shared-bytes",
+    type=int,
+    metavar="BYTES",
+    default=0,
+    show_default=True,
+    help="Shared memory of a block, in bytes.",
+)
+@click.option(
+    "--arch", metavar="ARCH", default="sm_90", show_default=True, help="The architecture, such as sm_80 or sm_90a."
+)
 @JSON
 @click.pass_obj
 def occupancy(
@@ -69,9 +78,23 @@ def occupancy(
 
 
 @ch06.command("block-size")
-@click.option("--registers", type=int, default=32, show_default=True, help="Registers of a thread, of the arithmetic.")
-@click.option("--arch", default="sm_90", show_default=True, help="The architecture, of the arithmetic.")
-@click.option("--mib", type=click.IntRange(min=1), default=1024, show_default=True, help="The size of an array.")
+@click.option(
+    "--registers",
+    type=int,
+    metavar="COUNT",
+    default=32,
+    show_default=True,
+    help="Registers of a thread, of the arithmetic.",
+)
+@click.option("--arch", metavar="ARCH", default="sm_90", show_default=True, help="The architecture, of the arithmetic.")
+@click.option(
+    "--mib",
+    type=click.IntRange(min=1),
+    metavar="SIZE",
+    default=1024,
+    show_default=True,
+    help="The size of an array in MiB.",
+)
 @JSON
 def block_size(registers: int, arch: str, mib: int, as_json: bool) -> None:
     """Sweep the threads of a block.

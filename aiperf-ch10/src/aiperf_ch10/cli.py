@@ -17,9 +17,21 @@ def ch10() -> None:
 @click.option("--arch", metavar="ARCH", help="Another architecture than that of the GPU, such as sm_100.")
 @click.option("--gb-per-s", type=click.FloatRange(min=1), metavar="RATE", help="Another rate of memory, in GB/s.")
 @click.option(
-    "--latency-ns", type=click.FloatRange(min=1), default=800, show_default=True, help="Latency of loaded memory."
+    "--latency-ns",
+    type=click.FloatRange(min=1),
+    metavar="TIME",
+    default=800,
+    show_default=True,
+    help="Latency of a busy memory.",
 )
-@click.option("--blocks", type=click.IntRange(min=1), default=1, show_default=True, help="Blocks on a multiprocessor.")
+@click.option(
+    "--blocks",
+    type=click.IntRange(min=1),
+    metavar="COUNT",
+    default=1,
+    show_default=True,
+    help="Blocks on a multiprocessor.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def pipelines(arch: str | None, gb_per_s: float | None, latency_ns: float, blocks: int, as_json: bool) -> None:
     """Show the means of pipelines that a GPU has, and stage depths.
