@@ -61,6 +61,19 @@ def quantise_rows() -> None:
         assert not out[0].float().any()
 
 
+def whole_rows() -> None:
+    ladder, generator = precision_ladder.Int8Tensor(), torch.Generator().manual_seed(3)
+    for tokens, width, hidden in ((3, 37, 1061), (33, 1031, 61)):
+        x = precision_ladder.inputs(tokens, width, "cpu", generator)["x"]
+        weights = precision_ladder.weights(width, hidden, "cpu", generator)
+        x[0] = 0
+        ladder.prepare(x, **weights)
+        right = precision_ladder.reference(x, **weights)
+        error = (ladder.run(x) - right).norm() / right.norm()
+        assert 0.005 < error < 0.04, error
+        assert not ladder.out[0].any()
+
+
 def wide(narrow: Any, scales: Any, row_scales: Any) -> torch.Tensor:
     """Values of fp4, by the tables of the format and of the layout of scales."""
     rows, columns = narrow.shape[0], 2 * narrow.shape[1]
@@ -95,6 +108,6 @@ def quantise_blocks() -> None:
 
 
 torch.manual_seed(0)
-for kernel in (folds, products, update, quantise_rows, quantise_blocks):
+for kernel in (folds, products, update, quantise_rows, whole_rows, quantise_blocks):
     kernel()
     print(kernel.__name__, "is right")

@@ -8,6 +8,6 @@ INTERPRETED = Path(__file__).with_name("interpreted_kernels.py")
 
 
 def test_right_when_interpreted() -> None:
-    kernels = ("folds", "products", "update", "quantise_rows", "quantise_blocks")
+    kernels = ("folds", "products", "update", "quantise_rows", "whole_rows", "quantise_blocks")
     said = "".join(f"{kernel} is right\n" for kernel in kernels)
     assert interpreted(INTERPRETED) == said

@@ -33,6 +33,20 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("cuda-cpp", "memory", "cache", "technique-16", "technique-28"),
     )
+    yield Target(
+        "zero_copy_small",
+        "A kernel reads a small input over PCIe before its copy has begun",
+        goal="latency",
+        devices=("cuda",),
+        tags=("cuda-cpp", "transfer", "latency", "technique-44"),
+    )
+    yield Target(
+        "peer_access",
+        "A GPU reads its peer's memory in place: no copy, and no barrier",
+        goal="speed",
+        devices=BOTH,
+        tags=("cuda-cpp", "transfer", "multi-gpu"),
+    )
 
 
 @hookimpl

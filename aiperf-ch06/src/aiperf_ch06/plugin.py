@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
@@ -53,3 +54,9 @@ def aiperf_targets() -> Iterable[Target]:
         devices="cuda",
         tags=("memory", "transfer", "technique-21"),
     )
+
+
+@hookimpl
+def aiperf_commands() -> Iterable[Command]:
+    """Contribute the chapter's diagnostics, as one command with two subcommands."""
+    yield Command("ch06", "Show what limits the blocks on a multiprocessor.", "aiperf_ch06.cli:ch06")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
@@ -64,3 +65,9 @@ def aiperf_targets() -> Iterable[Target]:
         devices="cuda",
         tags=("gemm", "cuda-cpp", "fp8", "tma", "technique-11"),
     )
+
+
+@hookimpl
+def aiperf_commands() -> Iterable[Command]:
+    """Contribute the chapter's diagnostic, as one command with a subcommand."""
+    yield Command("ch09", "Show where arithmetic and not memory bounds the time.", "aiperf_ch09.cli:ch09")

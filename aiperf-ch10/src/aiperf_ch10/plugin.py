@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from aiperf_core.commands import Command
 from aiperf_core.hookspecs import hookimpl
 from aiperf_core.targets import Target
 
@@ -46,3 +47,9 @@ def aiperf_targets() -> Iterable[Target]:
         "cuda",
         ("cuda-cpp", "graphs", "gemv", "decode", "technique-45", "technique-108"),
     )
+
+
+@hookimpl
+def aiperf_commands() -> Iterable[Command]:
+    """Contribute the chapter's diagnostic, as one command with a subcommand."""
+    yield Command("ch10", "Show which pipelines a GPU allows, and how deep they are.", "aiperf_ch10.cli:ch10")

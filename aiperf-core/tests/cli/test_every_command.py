@@ -199,6 +199,7 @@ OF_TARGETS = (
     "expectations write",
     "list -k softmax --exclude",
     "judge candidate.py --target",
+    "ch06 occupancy",
     "ch07 widths",
     "ch07 access-report",
 )

@@ -213,3 +213,29 @@ def test_help_imports_nothing_heavy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
+
+
+def test_a_report_has_occupancy_and_instructions(acme: Any, tmp_path: Path) -> None:
+    acme.write("aiperf_acme/first.cu", SPILLING + CUDA.replace("void wide", "__launch_bounds__(512) void wide"))
+    shown = invoke(acme, "acme.first", "--arch", "sm_90", "--report")
+    assert shown.exit_code == 0
+    assert shown.output.startswith("Compiled kernels\n2 kernels, 0 of them with spilled registers\n")
+    out = tmp_path / "kernels.json"
+    assert invoke(acme, "acme.first", "--arch", "sm_90", "--out", str(out)).exit_code == 0
+    resources, instructions = json.loads(out.read_text())["tables"]
+    cells = {row["cells"]["kernel"]: row["cells"] for row in resources["records"]}
+    assert (cells["spilling"]["threads"], cells["wide"]["threads"], cells["wide"]["blocks"]) == (None, 512, 4)
+    assert cells["wide"]["limiter"] == "threads"
+    pytest.importorskip("triton", reason="nvdisasm")
+    counts = {row["cells"]["kernel"]: row["cells"] for row in instructions["records"]}
+    assert counts["spilling"]["loads"] >= 64
+    assert (counts["wide"]["stores"], counts["wide"]["loads"]) == (1, 0)
+    assert counts["spilling"]["FMA"] >= 64
+
+
+def test_a_report_of_what_does_not_compile(acme: Any) -> None:
+    acme.write("aiperf_acme/first.cu", "__device__ int f() { return missing; }\n")
+    result = invoke(acme, "acme.first", "--arch", "sm_90", "--report")
+    assert result.exit_code == 1
+    assert "No kernel of a GPU was compiled." in result.output
+    assert 'identifier "missing" is undefined' in " ".join(result.output.split())

@@ -1,10 +1,11 @@
-"""Rounding to fp8 and fp4: each row is scaled so that its largest element becomes the largest of the format."""
+"""Rounding to fp8, int8 and fp4: each row is scaled so that its largest element becomes the largest of the format."""
 
 import triton
 import triton.language as tl
 
 # Of e4m3 as torch and CUDA have it, without infinities.
 LARGEST = tl.constexpr(448.0)
+LARGEST_INT8 = tl.constexpr(127.0)
 # Of e2m1, whose values are 0, 1/2, 1, 3/2, 2, 3, 4 and 6.
 LARGEST_FP4 = tl.constexpr(6.0)
 TINIEST = tl.constexpr(1e-30)
@@ -31,6 +32,47 @@ def quantise_rows(x_ptr, out_ptr, scale_ptr, columns, padded, RELU: tl.constexpr
         # Division may round one bit beyond the format's largest.
         scaled = tl.minimum(tl.maximum(x / scale, -LARGEST), LARGEST)
         tl.store(out_ptr + row * padded + places, scaled.to(out_ptr.dtype.element_ty), mask=places < padded)
+
+
+@triton.jit
+def whole_rows(
+    x_ptr,
+    row_scale_ptr,
+    column_scale_ptr,
+    out_ptr,
+    scale_ptr,
+    columns,
+    padded,
+    HIDDEN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """One program a row: as `quantise_rows`, to int8.
+
+    With HIDDEN, x has sums of products of whole numbers: their values are relu(x * row_scale * column_scale), where the
+    scale of the row is left to that of the result. Without, both are not read.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    largest = tl.zeros((BLOCK,), dtype=tl.float32)
+    for start in range(0, columns, BLOCK):
+        x = hidden_part(x_ptr + row * columns, column_scale_ptr, start, columns, HIDDEN, BLOCK)
+        largest = tl.maximum(largest, tl.abs(x))
+    scale = tl.maximum(tl.max(largest, axis=0), TINIEST) / LARGEST_INT8
+    tl.store(scale_ptr + row, scale * tl.load(row_scale_ptr + row) if HIDDEN else scale)
+    for start in range(0, padded, BLOCK):
+        places = start + tl.arange(0, BLOCK)
+        x = hidden_part(x_ptr + row * columns, column_scale_ptr, start, columns, HIDDEN, BLOCK)
+        whole = tl.minimum(tl.maximum(tl.floor(x / scale + 0.5), -LARGEST_INT8), LARGEST_INT8)
+        tl.store(out_ptr + row * padded + places, whole.to(tl.int8), mask=places < padded)
+
+
+@triton.jit
+def hidden_part(row_ptr, column_scale_ptr, start, columns, HIDDEN: tl.constexpr, BLOCK: tl.constexpr):
+    """A part of a row of `whole_rows` in float32, with zeros behind the row's end."""
+    places = start + tl.arange(0, BLOCK)
+    x = tl.load(row_ptr + places, mask=places < columns, other=0).to(tl.float32)
+    if HIDDEN:
+        x = tl.maximum(x, 0.0) * tl.load(column_scale_ptr + places, mask=places < columns, other=0.0)
+    return x
 
 
 @triton.jit

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aiperf_core.cli.measuring import echo_json, installed, json_option, targets_option
+from aiperf_core.cli.result_file import result_file_option, show_result
 from aiperf_core.errors import ExitCode
 from aiperf_core.plugins import Plugins
 from aiperf_core.targets import TargetFilter
@@ -32,6 +33,7 @@ UNLIMITED = 100_000
     help="Only for exactly these architectures, such as sm_80,sm_90a.",
 )
 @json_option("a JSON array, with all details of each kernel")
+@click.option("--report", is_flag=True, help="Show a line for each kernel: resources, occupancy, instructions.")
 @click.option(
     "--keep",
     type=click.Path(file_okay=False, path_type=Path),
@@ -46,6 +48,7 @@ UNLIMITED = 100_000
     metavar="COUNT",
     help="Processes that compile at the same time.",
 )
+@result_file_option
 @click.pass_obj
 def kernels(
     plugins: Plugins,
@@ -53,8 +56,10 @@ def kernels(
     only: TargetFilter,
     archs: str,
     as_json: bool,
+    report: bool,
     keep: Path | None,
     jobs: int,
+    out: Path | None,
 ) -> None:
     """Compile the CUDA, Triton and C kernels of the installed benchmarks, and show their resources.
 
@@ -68,17 +73,23 @@ def kernels(
     \b
     Examples:
       aiperf kernels ch07 --arch sm_90a
+      aiperf kernels ch09.tensor_core_gemm --arch sm_90a --report
     """
     from aiperf_core.kernels.check import compile_all
 
     chosen = installed(plugins, patterns, only)
     asked = [arch.strip() for arch in archs.split(",") if arch.strip()]
-    outcomes = list(compile_all([(target.name, target.module) for target in chosen], asked, keep, jobs))
+    modules = [(target.name, target.module) for target in chosen]
+    outcomes = list(compile_all(modules, asked, keep, jobs, count=report or out is not None))
+    if out is not None or (report and not as_json):
+        from aiperf_core.report.kernels import view
+
+        show_result(view(outcomes), out)
     if as_json:
         from attrs import asdict
 
         echo_json([asdict(outcome) for outcome in outcomes])
-    else:
+    elif not report and out is None:
         _show(outcomes)
     states = {outcome.status for outcome in outcomes}
     if "failed" in states or states == {"skipped"}:

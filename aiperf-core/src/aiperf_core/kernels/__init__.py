@@ -28,6 +28,8 @@ Triton kernels need a module of their own, because `@triton.jit` needs triton at
 each kernel without a GPU, for the types and constants of the launches that the benchmark declares by `launch(...)`, or
 that the implementations in `launched_by=(...)` make. `triton_ahead(...)` gives them where no launch tells.
 
+`occupancy` tells how many blocks a multiprocessor holds, and what limits them; `compile_all` compiles the kernels of
+benchmarks and gives what each takes. Both need no GPU.
 `grid_that_fills` and `clusters_that_fill` give the number of blocks and clusters that a GPU holds at once, and
 `tensor_map` describes an array to the copy engine of sm_90. `#include "aiperf/bulk.cuh"` has the instructions of
 asynchronous copies: cp.async, bulk copies, TMA.
@@ -38,10 +40,11 @@ A missing GPU, architecture, compiler or package raises `SkipError`; a mistake i
 `~/.cache/aiperf`, under a key of all its inputs.
 """
 
-from aiperf_core.kernels.check import instances_in, sources_in
+from aiperf_core.kernels.check import compile_all, instances_in, sources_in
 from aiperf_core.kernels.cuda import CudaKernel, CudaSource, clusters_that_fill, cuda_source, grid_that_fills
 from aiperf_core.kernels.host import HostFunction, HostSource, host_source
 from aiperf_core.kernels.launcher import cuda_driver
+from aiperf_core.kernels.occupancy import Occupancy, occupancy
 from aiperf_core.kernels.tensor_map import tensor_map
 from aiperf_core.kernels.triton import TritonSource, triton_ahead, triton_source
 from aiperf_core.kernels.triton_launches import TritonAhead
@@ -51,14 +54,17 @@ __all__ = [
     "CudaSource",
     "HostFunction",
     "HostSource",
+    "Occupancy",
     "TritonAhead",
     "TritonSource",
     "clusters_that_fill",
+    "compile_all",
     "cuda_driver",
     "cuda_source",
     "grid_that_fills",
     "host_source",
     "instances_in",
+    "occupancy",
     "sources_in",
     "tensor_map",
     "triton_ahead",

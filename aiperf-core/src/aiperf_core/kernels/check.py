@@ -1,5 +1,6 @@
 """Compiles all kernels of modules for several architectures, and reports each outcome."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -56,6 +57,7 @@ class Outcome:
     size_bytes: of the machine code.
     resources: of each kernel by name.
     claims: the claims about its machine code that hold.
+    instructions: how many of each opcode a kernel has, by name of the kernel; empty where they were not counted.
     """
 
     target: str
@@ -68,6 +70,7 @@ class Outcome:
     size_bytes: int = 0
     resources: dict[str, Resources] = field(factory=dict)
     claims: list[str] = field(factory=list)
+    instructions: dict[str, dict[str, int]] = field(factory=dict)
 
 
 def sources_in(module_name: str) -> list[Source]:
@@ -77,7 +80,12 @@ def sources_in(module_name: str) -> list[Source]:
 
 
 def compile_all(
-    modules: Iterable[tuple[str, str]], archs: Sequence[str] = (), keep: Path | None = None, jobs: int = 1
+    modules: Iterable[tuple[str, str]],
+    archs: Sequence[str] = (),
+    keep: Path | None = None,
+    jobs: int = 1,
+    *,
+    count: bool = False,
 ) -> Iterator[Outcome]:
     """Compile the kernels of `modules`, pairs of the names of a target and its module.
 
@@ -85,11 +93,12 @@ def compile_all(
         compiled for its declared architectures and those of `USUAL_ARCHS` that fit.
     keep: a folder for the machine code.
     jobs: the number of processes that compile at the same time.
+    count: whether to count the instructions of kernels, as far as there is a disassembler.
 
     Raises `UsageError` for an architecture that NVRTC does not know.
     """
     _check(archs)
-    of_module = partial(_of_module, archs=archs, keep=keep)
+    of_module = partial(_of_module, archs=archs, keep=keep, count=count)
     if jobs == 1:
         yield from chain.from_iterable(map(of_module, modules))
         return
@@ -108,7 +117,7 @@ def _check(archs: Sequence[str]) -> None:
         parse_arch(arch)
 
 
-def _of_module(module: tuple[str, str], archs: Sequence[str], keep: Path | None) -> list[Outcome]:
+def _of_module(module: tuple[str, str], archs: Sequence[str], keep: Path | None, count: bool) -> list[Outcome]:
     target, name = module
     try:
         sources = sources_in(name)
@@ -128,7 +137,7 @@ def _of_module(module: tuple[str, str], archs: Sequence[str], keep: Path | None)
                 outcomes.append(Outcome(target, source.path.name, source.kind, "", status="failed", reason=str(error)))
             except SkipError as error:
                 outcomes.append(Outcome(target, source.path.name, source.kind, "", status="skipped", reason=str(error)))
-        outcomes += _of_source(target, source, archs, keep, claims, instances_in(name, source), ahead)
+        outcomes += _of_source(target, source, archs, keep, claims, instances_in(name, source), ahead, count)
     known = {symbol for outcome in outcomes for symbol in outcome.resources}
     for claim in claims:
         if known and not any(map(claim.is_about, known)):
@@ -217,9 +226,10 @@ def _of_source(
     claims: Sequence[SassClaim],
     instances: Sequence[str],
     launches: Sequence[TritonAhead],
+    count: bool,
 ) -> Iterator[Outcome]:
     if isinstance(source, HostSource):
-        yield _compiled(Outcome(target, source.path.name, source.kind, "native"), source, None, None, (), ())
+        yield _compiled(Outcome(target, source.path.name, source.kind, "native"), source, None, None, (), (), False)
         return
     kernels: Sequence[TritonAhead | None] = launches if isinstance(source, TritonSource) else (None,)
     usual = (arch_for(parse_arch(machine), source.archs) for machine in (*source.archs, *USUAL_ARCHS))
@@ -227,7 +237,7 @@ def _of_source(
         for ahead in kernels:
             outcome = Outcome(target, source.path.name, source.kind, arch, ahead.kernel if ahead else "")
             if fits(parse_arch(arch), source.archs):
-                yield _compiled(outcome, source, ahead, keep, claims, instances)
+                yield _compiled(outcome, source, ahead, keep, claims, instances, count)
             else:
                 yield evolve(outcome, status="skipped", reason=f"needs {' or '.join(source.archs)}")
 
@@ -239,6 +249,7 @@ def _compiled(
     keep: Path | None,
     claims: Sequence[SassClaim],
     instances: Sequence[str],
+    count: bool,
 ) -> Outcome:
     names: dict[str, str] = {}  # of instances of templates, by symbol
     try:
@@ -262,7 +273,20 @@ def _compiled(
         keep.mkdir(parents=True, exist_ok=True)
         parts = [outcome.target, Path(outcome.file).stem, outcome.kernel, outcome.arch]
         (keep / f"{'.'.join(part for part in parts if part)}.cubin").write_bytes(code)
-    return _claimed(evolve(outcome, size_bytes=len(code), resources=used), code, claims, names)
+    compiled_outcome = evolve(outcome, size_bytes=len(code), resources=used)
+    if count:
+        compiled_outcome = evolve(compiled_outcome, instructions=_counted(code, names))
+    return _claimed(compiled_outcome, code, claims, names)
+
+
+def _counted(code: bytes, names: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """How many of each opcode the kernels have, without the parts behind its first dot."""
+    try:
+        found = opcodes_of(code)
+    except SkipError:  # no disassembler, or none for this architecture: the report says so
+        return {}
+    counts = {symbol: Counter(opcode.partition(".")[0] for opcode in codes) for symbol, codes in found.items()}
+    return {names.get(symbol, symbol): dict(sorted(count.items())) for symbol, count in counts.items()}
 
 
 def _claimed(outcome: Outcome, code: bytes, claims: Sequence[SassClaim], names: Mapping[str, str]) -> Outcome:

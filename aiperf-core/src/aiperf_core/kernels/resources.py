@@ -1,5 +1,6 @@
 """The resources of compiled kernels, read from their machine code and from the log of the assembler."""
 
+import math
 import re
 import struct
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,8 @@ from aiperf_core.kernels.archs import Arch
 
 # Attributes of the section `.nv.info`, each with the number of a symbol and a value.
 _FRAME_SIZE, _REGISTER_COUNT = 0x11, 0x2F
+# Attributes of the section `.nv.info.KERNEL`: the extents of a block, at most and exactly.
+_MOST_THREADS, _EXACT_THREADS = 0x05, 0x10
 # The format of an attribute with a size; values of other formats are in the header.
 _SIZED = 0x04
 # `st_other` of the symbol of a kernel; a function that kernels call lacks it.
@@ -30,12 +33,14 @@ class Resources:
     stack_bytes: of a thread, spilled registers included.
     shared_bytes: shared memory of a block: for CUDA C++ the static part, for Triton all of it.
     spill_bytes: stored by a thread to the stack because registers are short.
+    threads: of a block, as many as the kernel is compiled for at most; 0 where it has no launch bounds.
     """
 
     registers: int
     stack_bytes: int
     shared_bytes: int
     spill_bytes: int = 0
+    threads: int = 0
 
 
 class _Section(NamedTuple):
@@ -73,6 +78,7 @@ def resources_of(cubin: bytes, arch: Arch, spills: Mapping[str, int]) -> dict[st
                 stack_bytes=stacks.get(number, 0),
                 shared_bytes=max(0, len(shared.data) - reserved) if shared else 0,
                 spill_bytes=spills.get(symbol.name, 0),
+                threads=_threads(sections.get(f".nv.info.{symbol.name}")),
             )
     return kernels
 
@@ -101,15 +107,26 @@ def _symbols(sections: Mapping[str, _Section]) -> Iterator[_Symbol]:
 
 def _attributes(info: bytes) -> Iterator[tuple[int, int, int]]:
     """The kind, symbol and value of each attribute that has a symbol and a value."""
+    for kind, data in _sized(info):
+        if len(data) == 8:
+            yield (kind, *struct.unpack("<II", data))
+
+
+def _threads(info: _Section | None) -> int:
+    """The threads of a block, as many as the launch bounds allow; 0 without any."""
+    extents = [data for kind, data in _sized(info.data if info else b"") if kind in (_MOST_THREADS, _EXACT_THREADS)]
+    return math.prod(struct.unpack("<III", extents[0])) if extents else 0
+
+
+def _sized(info: bytes) -> Iterator[tuple[int, bytes]]:
+    """The kind and the data of each attribute that has a size."""
     at = 0
     while at + 4 <= len(info):
         form, kind, size = struct.unpack_from("<BBH", info, at)
         at += 4
-        if form != _SIZED:
-            continue
-        if size == 8:
-            yield (kind, *struct.unpack_from("<II", info, at))
-        at += size
+        if form == _SIZED:
+            yield kind, info[at : at + size]
+            at += size
 
 
 def _text(data: bytes, at: int) -> str:
