@@ -52,6 +52,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("attention", "prefill", "sliding-window", "technique-40", "technique-81"),
     )
     yield Target(
+        "sparse_masks",
+        "A mask as a list of tiles: what nobody sees is not visited, what all see is not masked",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("attention", "prefill", "flex-attention", "block-sparse", "triton"),
+    )
+    yield Target(
         "mini_engine",
         "A small engine: schedule, prefix and launches, switched on one by one",
         goal="throughput",
