@@ -53,7 +53,7 @@ def aiperf_targets() -> Iterable[Target]:
     )
     yield Target(
         "sparse_masks",
-        "A mask as a list of tiles: what nobody sees is not visited, what all see is not masked",
+        "A mask as a list of tiles: hidden tiles are not visited, and whole tiles not masked",
         goal="speed",
         devices=("cpu", "cuda"),
         tags=("attention", "prefill", "flex-attention", "block-sparse", "triton"),

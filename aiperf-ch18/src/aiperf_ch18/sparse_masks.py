@@ -4,8 +4,8 @@ Question    Documents of one batch, a window, chosen blocks: what does a mask co
 Numbers     16384 tokens of 8 documents of 926 to 3703, 8 heads of 128 in bfloat16. A token sees what its document has
             before it: 20 of 268 million pairs, 82 GFLOP, 0.11 ms of tensor cores. As a tensor the mask is 0.27 GB of
             flags, of which the library makes 0.54 GB to add to scores. In lists of tiles of 128 x 128, 1 KB a tile row.
-Prediction  23 million pairs are in tiles that somebody sees: 12x from the lists. A third of a tile's instructions mask;
-            tiles that are seen whole need none. A program of the longest document has 30 tiles of 11 on average, so the
+Prediction  23 million pairs are in tiles of which any pair is seen: 12x from the lists. A third of the instructions of
+            a tile mask; tiles that are seen whole need none. A program of the longest document has 30 tiles of 11 on average, so the
             longest go first. Without a compiler FlexAttention makes a float32 for each of 2.1 billion scores, 8.6 GB,
             in each of some ten operations: 40 ms.
 Limits      Tiles of 128: a window of 128 (`--set window=128`) computes twice the pairs it sees. Dense masks: lists skip
@@ -106,7 +106,7 @@ bench.awkward(
     {"heads": 1, "length": 640, "documents": 1, "window": 640, "one_in": 1, "width": 64, "dtype": "fp32"},
     {"heads": 2, "length": 1100, "documents": 2, "window": 1100, "one_in": 5, "width": 32},
 )
-bench.accept("cost.flops", because="the reference multiplies all pairs, and masks those that nobody sees")
+bench.accept("cost.flops", because="the reference multiplies all pairs, and masks those that are not seen")
 # Tiles have 23 million pairs for 20; the rest is Triton's distance from the library.
 cuda.reach(of="time:documents_apart", at_most=1 / 0.6)
 cuda.reach(of="time:flex", at_most=1.1, implementation="longest_first")
