@@ -31,6 +31,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("attention", "decode", "kv-cache", "prefix-cache", "triton"),
     )
     yield Target(
+        "pod_attention",
+        "Attention of a prompt's chunk and of single tokens share each SM, and take the time of the longer",
+        goal="throughput",
+        devices=("cuda",),
+        tags=("attention", "prefill", "decode", "chunked-prefill", "persistent", "triton"),
+    )
+    yield Target(
         "rope_kv_append",
         "What follows the QKV product is one pass over its result",
         goal="latency",

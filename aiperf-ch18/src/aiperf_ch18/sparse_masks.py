@@ -5,9 +5,9 @@ Numbers     16384 tokens of 8 documents of 926 to 3703, 8 heads of 128 in bfloat
             before it: 20 of 268 million pairs, 82 GFLOP, 0.11 ms of tensor cores. As a tensor the mask is 0.27 GB of
             flags, of which the library makes 0.54 GB to add to scores. In lists of tiles of 128 x 128, 1 KB a tile row.
 Prediction  23 million pairs are in tiles of which any pair is seen: 12x from the lists. A third of the instructions of
-            a tile mask; tiles that are seen whole need none. A program of the longest document has 30 tiles of 11 on average, so the
-            longest go first. Without a compiler FlexAttention makes a float32 for each of 2.1 billion scores, 8.6 GB,
-            in each of some ten operations: 40 ms.
+            a tile mask; tiles that are seen whole need none. A program of the longest document has 30 tiles, of 11 on
+            average, so the longest go first. Without a compiler FlexAttention makes a float32 for each of 2.1 billion
+            scores, 8.6 GB, in each of some ten operations: 40 ms.
 Limits      Tiles of 128: a window of 128 (`--set window=128`) computes twice the pairs it sees. Dense masks: lists skip
             nothing. The lists are made before, once for all layers. `--size window` and `--size blocks` are other
             masks of the same kernel. Widths are 16, 32, 64 and 128.
