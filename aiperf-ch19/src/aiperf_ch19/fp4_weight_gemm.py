@@ -1,6 +1,6 @@
 """Four-bit floating point without its tensor cores: weights are unpacked in registers, and bytes stay the bound.
 
-Question    A GPU multiplies no e2m1. Does a step of one token still gain what its bytes promise, and by which unpacking?
+Question    A GPU multiplies no e2m1. Does a step of one token gain what its bytes promise, and by which unpacking?
 Numbers     Gate and up of a 70B model, 57,344 x 8192 weights of four bits, with a scale of e4m3 for 16 of them: 4.5
             bits a weight, 0.26 GB, 0.06 ms at the rate of a read; 0.94 GB in bfloat16. A product of e2m1 and e4m3 has
             at most 6 bits, so bfloat16 holds it exactly. 132 SMs issue 3e13 instructions of lanes a second.
