@@ -66,6 +66,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("attention", "prefill", "flex-attention", "block-sparse", "triton"),
     )
     yield Target(
+        "graph_bucketing",
+        "A few batch sizes have a CUDA graph, chosen so that the trace's steps are padded least",
+        goal="latency",
+        devices=("cuda",),
+        tags=("serving", "decode", "cuda-graphs", "batching", "technique-61"),
+    )
+    yield Target(
         "mini_engine",
         "A small engine: schedule, prefix and launches, switched on one by one",
         goal="throughput",
