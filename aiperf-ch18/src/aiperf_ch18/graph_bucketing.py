@@ -13,6 +13,7 @@ Limits      Short caches (`--set context=64`): rows cost next to nothing, and on
 """
 
 from collections import Counter
+from typing import Any
 
 import torch
 
@@ -174,6 +175,8 @@ class Eager:
 
 class Bucketed(Eager):
     """Steps of graphs; sizes(rows): those that have one."""
+
+    sizes: Any
 
     def learn(self, rows):
         with torch.inference_mode():
