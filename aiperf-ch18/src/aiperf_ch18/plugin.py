@@ -52,6 +52,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("serving", "kv-cache", "paging", "copy-on-write", "technique-94"),
     )
     yield Target(
+        "kv_eviction",
+        "A cache of an eighth answers what its policy has kept: the last tokens, or those that had attention",
+        goal="memory",
+        devices=("cpu", "cuda"),
+        tags=("attention", "decode", "kv-cache", "eviction", "quality"),
+    )
+    yield Target(
         "flex_sliding_window",
         "Keys outside of the window are skipped, not masked",
         goal="speed",
