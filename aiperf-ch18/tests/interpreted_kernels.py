@@ -4,7 +4,15 @@ from typing import Any
 
 import torch
 
-from aiperf_ch18 import cascade_attention, flash_decode, flex_sliding_window, mla_decode, rope_kv_append
+from aiperf_ch18 import (
+    cascade_attention,
+    flash_decode,
+    flex_sliding_window,
+    mla_decode,
+    pod_attention,
+    rope_kv_append,
+    sparse_masks,
+)
 from aiperf_core.benchmark import call_with
 
 
@@ -117,8 +125,48 @@ def windows() -> None:
         print(name, "is right")
 
 
+def lists_of_tiles() -> None:
+    # Length, documents, window, one kept tile in: one token; documents shorter than tiles; few kept tiles.
+    sizes = [(1, 1, 1, 1), (391, 3, 150, 2), (257, 9, 1, 1), (384, 1, 384, 1), (640, 2, 640, 3)]
+    for one in sparse_masks.bench.implementations_on("cuda"):
+        if one.name not in ("computed", "listed", "whole_tiles", "longest_first"):
+            continue
+        for numbers in sizes:
+            given: dict[str, Any] = dict(zip(("length", "documents", "window", "one_in"), numbers, strict=True))
+            given |= {"heads": 2, "width": 16, "dtype": torch.float32, "device": "cpu"}
+            given |= {"generator": torch.Generator().manual_seed(1)}
+            given |= call_with(sparse_masks.masks, given) | call_with(sparse_masks.inputs, given)
+            right = call_with(sparse_masks.reference, given)
+            instance = one.code()
+            call_with(instance.prepare, given)
+            error = float((call_with(instance.run, given) - right).norm() / right.norm())
+            assert error < 1e-5, (one.name, numbers, error)
+        print(f"tiles:{one.name} is right")
+
+
+def prompts_beside_sequences() -> None:
+    # Heads, heads of the cache, chunk, context, sequences, length: one token of each; a chunk that is the prompt; spans.
+    sizes = [(1, 1, 1, 1, 1, 1), (4, 2, 139, 203, 3, 131), (8, 1, 129, 129, 1, 2113)]
+    for code in (pod_attention.Serial, pod_attention.MixedOrder, pod_attention.BySm):
+        for numbers in sizes:
+            names = ("heads", "kv_heads", "chunk", "context", "sequences", "length")
+            given: dict[str, Any] = dict(zip(names, numbers, strict=True))
+            given |= {"width": 16, "dtype": torch.float32, "device": "cpu"}
+            given |= {"generator": torch.Generator().manual_seed(1)}
+            given |= call_with(pod_attention.inputs, given)
+            instance = code()
+            call_with(instance.prepare, given)
+            out = call_with(instance.run, given)
+            for part, wanted in call_with(pod_attention.reference, given).items():
+                error = float((out[part] - wanted).norm() / wanted.norm())
+                assert error < 1e-5, (code.__name__, part, numbers, error)
+        print(f"pod:{code.__name__} is right")
+
+
 heads_and_caches()
 long_caches()
 shared_prefixes()
 latents()
 windows()
+lists_of_tiles()
+prompts_beside_sequences()

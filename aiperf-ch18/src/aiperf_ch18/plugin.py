@@ -31,6 +31,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("attention", "decode", "kv-cache", "prefix-cache", "triton"),
     )
     yield Target(
+        "pod_attention",
+        "Attention of a prompt's chunk and of single tokens share each SM, and take the time of the longer",
+        goal="throughput",
+        devices=("cuda",),
+        tags=("attention", "prefill", "decode", "chunked-prefill", "persistent", "triton"),
+    )
+    yield Target(
         "rope_kv_append",
         "What follows the QKV product is one pass over its result",
         goal="latency",
@@ -45,11 +52,32 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("serving", "kv-cache", "paging", "copy-on-write", "technique-94"),
     )
     yield Target(
+        "kv_eviction",
+        "A cache of an eighth answers what its policy has kept: the last tokens, or those that had attention",
+        goal="memory",
+        devices=("cpu", "cuda"),
+        tags=("attention", "decode", "kv-cache", "eviction", "quality"),
+    )
+    yield Target(
         "flex_sliding_window",
         "Keys outside of the window are skipped, not masked",
         goal="speed",
         devices=("cpu", "cuda"),
         tags=("attention", "prefill", "sliding-window", "technique-40", "technique-81"),
+    )
+    yield Target(
+        "sparse_masks",
+        "A mask as a list of tiles: hidden tiles are not visited, and whole tiles not masked",
+        goal="speed",
+        devices=("cpu", "cuda"),
+        tags=("attention", "prefill", "flex-attention", "block-sparse", "triton"),
+    )
+    yield Target(
+        "graph_bucketing",
+        "A few batch sizes have a CUDA graph, chosen so that the trace's steps are padded least",
+        goal="latency",
+        devices=("cuda",),
+        tags=("serving", "decode", "cuda-graphs", "batching", "technique-61"),
     )
     yield Target(
         "mini_engine",

@@ -33,6 +33,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("inference", "adaptive", "precision", "triton", "technique-117", "technique-118", "technique-119"),
     )
     yield Target(
+        "fp4_weight_gemm",
+        "Weights of four-bit floating point are unpacked by byte permutations in registers, at the rate of memory",
+        goal="latency",
+        devices=("cuda",),
+        tags=("inference", "precision", "fp4", "gemv", "quantization", "cuda-cpp", "technique-69"),
+    )
+    yield Target(
         "expert_prefetch",
         "Fetch the expert of the next layer while this one is computed",
         goal="latency",

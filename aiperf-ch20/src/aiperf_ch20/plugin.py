@@ -53,6 +53,13 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cpu",),
         tags=("training", "checkpoint", "simulation", "failures"),
     )
+    yield Target(
+        "collective_at_scale",
+        "On many nodes an all-reduce is as long as its steps: levels, then halves, then sums in the network",
+        goal="speed",
+        devices=("cpu",),
+        tags=("training", "all-reduce", "collectives", "simulation", "technique-138"),
+    )
 
 
 @hookimpl
