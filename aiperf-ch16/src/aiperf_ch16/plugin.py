@@ -38,6 +38,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("inference", "quantization", "gemv", "int4", "fp8"),
     )
     yield Target(
+        "kv_quant_ladder",
+        "Fewer bits of keys and values are less time, and a rotation and a window keep the answers",
+        goal="speed",
+        devices=("cuda",),
+        tags=("attention", "kv-cache", "triton", "quantization", "int4", "fp8", "lab-kv-optimization"),
+    )
+    yield Target(
         "incremental_detokenize",
         "A stream decodes its new token with the bytes held back, and never its whole text again",
         goal="throughput",
