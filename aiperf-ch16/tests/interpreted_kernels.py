@@ -63,13 +63,15 @@ def samples() -> None:
 def meant(instance: Any, given: dict[str, Any]) -> dict[str, torch.Tensor]:
     """The keys and values that the codes of an implementation stand for."""
 
-    def numbers(codes: torch.Tensor) -> torch.Tensor:
-        if instance.bits == 4:
-            codes = torch.cat([codes & 15, codes >> 4], -1)
-        return codes.float() - instance.zero if instance.zero else codes.view(kv_quant_ladder.FP8).float() / 256
+    def numbers(words: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        bits = words.view(torch.int16).int() & 0xFFFF
+        mask = (1 << instance.bits) - 1
+        codes = torch.cat([bits >> instance.bits * i & mask for i in range(16 // instance.bits)], -1)
+        whole = codes - instance.zero if instance.zero else codes.byte().view(kv_quant_ladder.FP8).float() / 256
+        return whole * scales[..., None]
 
-    keys, key_scales, values, value_scales, *_ = instance.given
-    keys, values = numbers(keys) * key_scales[..., None], numbers(values) * value_scales[..., None]
+    keys, key_scales, values, value_logs, *_ = instance.given
+    keys, values = numbers(keys, key_scales), numbers(values, value_logs.exp2())
     if instance.rotated:
         keys = keys @ kv_quant_ladder.hadamard_matrix(given["width"]).T
     for table, length in zip(given["tables"], given["lengths"].tolist(), strict=True):
@@ -84,8 +86,8 @@ def narrow_caches() -> None:
     """As attention to the cache that the codes stand for."""
     names = ("sequences", "shortest", "median", "longest", "heads", "kv_heads", "width", "page")
     # One token; lengths around a page, the window, blocks and parts; old tokens of some sequences alone.
-    sizes = [(1, 1, 1, 1, 1, 1, 32, 8), (3, 127, 128, 129, 8, 1, 64, 16), (2, 500, 512, 513, 6, 2, 128, 1)]
-    sizes += [(4, 640, 641, 700, 14, 2, 32, 128)]
+    sizes = [(1, 1, 1, 1, 1, 1, 64, 8), (3, 127, 128, 129, 8, 1, 64, 16), (2, 500, 512, 513, 6, 2, 128, 1)]
+    sizes += [(4, 640, 641, 700, 14, 2, 64, 128)]
     for code in (getattr(kv_quant_ladder, name) for name in ["Fp8", "Int8", "Int4", "Hadamard", "Window"]):
         for one in sizes:
             given: dict[str, Any] = dict(zip(names, one, strict=True))

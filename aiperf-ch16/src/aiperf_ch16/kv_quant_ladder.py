@@ -5,20 +5,21 @@ Numbers     The sequences of paged attention: 64 of 128 to 8192 tokens, 8 heads 
             and head has 512 bytes of bfloat16, 264 of 8 bits and 136 of 4 bits with two scales: 0.40, 0.21 and 0.11
             GB, 0.092, 0.047 and 0.024 ms at the rate of a read. Every 32nd channel of keys is 8 times as large as the
             others, and the last 64 tokens of a sequence have most of the weight, as in models.
-Prediction  With 12 us of launches, first loads and a last wave: (92 + 12) / (47 + 12) = 1.8x, and 2.9x from 4 bits. 16
-            levels up to the largest of 128 channels leave none for the others, which are 8 times smaller; a Hadamard
-            matrix gives each channel 1 / sqrt(128) of every other. A window of 128 tokens is 33 MB, 9 us.
-Limits      Codes become float16 in 2 to 3 instructions: 2e8 codes are 0.02 ms of all SMs, as long as the bytes of 4
-            bits. Keys without outliers need no rotation, and old tokens with most of the weight no window. Writing the
-            cache is not timed. A head has 32 to 256 channels, a power of two.
+Prediction  With 12 us of launches, first loads and a last wave (92 + 12) / (47 + 12) = 1.8x, and 2.9x from 4 bits, if
+            bytes are the time. 15 levels up to the largest of 128 channels leave three for the others; a Hadamard
+            matrix gives each channel 1 / sqrt(128) of every other. A window of 128 tokens is 33 MB, 8 us.
+Limits      A warp takes 600 to 900 instructions for 64 tokens of a head: 0.03 to 0.045 ms for all, beside the bytes.
+            Keys without outliers need no rotation, and old tokens with most of the weight no window. Writing the cache
+            is not timed. A head has 64, 128 or 256 channels.
 """
 
 import math
+from itertools import pairwise
 
 import torch
 
 from aiperf_ch16 import paged_attention
-from aiperf_ch16.paged_attention import ON_A_GPU, Contiguous, Split, lengths_of
+from aiperf_ch16.paged_attention import COLUMNS, ON_A_GPU, Contiguous, Split, lengths_of
 from aiperf_core import Benchmark, Cost, bf16, lossy
 from aiperf_core.errors import SkipError
 from aiperf_core.kernels import triton_ahead, triton_source
@@ -29,15 +30,15 @@ cuda = bench.on("cuda", requires=("sm_80", "package:triton"))
 OUTLIERS, LARGER = slice(5, None, 32), 8.0  # channels of keys, and how much they are larger
 RECENT, FADES, POSITION = 6.0, 64.0, 4.0  # score of the last token, tokens until it is 1 / e of that, the query's part
 WINDOW = 128  # last tokens in bfloat16
-LEAST_WIDTH = 32  # half a head is a side of a product of tensor cores
+WIDTHS = (64, 128, 256)  # a quarter of a head is a side of a product of tensor cores
 PART = 512  # tokens of a program: of 8 bits, the bytes of 256 in bfloat16
 BLOCK, STAGES = 64, 6
 FP8, FP8_LARGEST = torch.float8_e4m3fn, 448.0
 
 FORMS = {"fp8": (8, 0, False), "int8": (8, 128, False), "int4": (4, 8, False), "hadamard": (4, 8, True)}
 TYPES = {
-    "bf16:16": "q", "u8:16": "keys values", "fp16:16": "rotation", "i32:16": "tables plan",
-    "fp32:16": "key_scales value_scales parts tops",
+    "bf16:16": "q", "u16:16": "keys values", "fp16:16": "rotation", "i32:16": "tables plan",
+    "fp32:16": "key_scales value_logs parts tops",
 }  # fmt: skip
 kernels = triton_source(
     "kv_quant_ladder_triton.py",
@@ -47,16 +48,16 @@ kernels = triton_source(
             signature={f"{name}_ptr": f"*{kind}" for kind, names in TYPES.items() for name in names.split()}
             | {"kv_heads": "i32", "table_width": "i32:16", "scale": "fp32"},
             constants={"GROUP": 4, "ROWS": 16, "WIDTH": 128, "PAGE": 16, "BLOCK": BLOCK, "STAGES": STAGES}
-            | dict(zip(("BITS", "ZERO", "ROTATED"), form, strict=True)),
+            | {"BITS": bits, "ZERO": zero, "ROTATED": rotated, "PIECE": 128 * bits // 16},
         )
-        for form in FORMS.values()
+        for bits, zero, rotated in FORMS.values()
     ),
     archs=("sm_80", "sm_90"),
 )
 
 
 @bench.workload(
-    smoke={"sequences": 5, "shortest": 1, "median": 60, "longest": 300, "heads": 6, "kv_heads": 2, "width": 32,
+    smoke={"sequences": 5, "shortest": 1, "median": 60, "longest": 300, "heads": 6, "kv_heads": 2, "width": 64,
            "page": 8},
     cuda={**ON_A_GPU, "page": 16},
     page64={**ON_A_GPU, "page": 64},
@@ -109,11 +110,14 @@ def of_bits(bits, window=0):
 bench.awkward(
     {"sequences": 1, "shortest": 1, "median": 1, "longest": 1, "heads": 1, "kv_heads": 1},
     {"sequences": 3, "shortest": 127, "median": 128, "longest": 129, "page": 16, "heads": 8, "kv_heads": 1},
-    {"sequences": 2, "shortest": 64, "median": 500, "longest": 641, "page": 1, "width": 64},
-    {"sequences": 3, "shortest": 1, "median": 31, "longest": 67, "page": 128, "heads": 14, "width": 128},
+    {"sequences": 2, "shortest": 64, "median": 500, "longest": 641, "page": 1, "width": 128},
+    {"sequences": 3, "shortest": 1, "median": 31, "longest": 67, "page": 128, "heads": 14, "width": 64},
 )
 cuda.reach(of="time:bf16", at_most=1 / 1.6, implementation="int8")  # (92 + 12) / (47 + 12) = 1.8
-cuda.reach(of="time:bf16", at_most=1 / 2.2, implementation="hadamard")  # (92 + 12) / (24 + 12), less conversions
+cuda.reach(of="time:bf16", at_most=1 / 2.2, implementation="hadamard")  # (92 + 12) / (30 + 12), for its instructions
+
+# Codes are moved as float16, and become it without a conversion.
+bench.sass("narrow", has=("LDSM", "HMMA"), lacks=("I2F",))
 
 cuda.baseline(kind="reasonable", name="bf16")(Split)
 
@@ -126,37 +130,70 @@ def hadamard_matrix(width):
     return matrix / math.sqrt(width)
 
 
-def whole(rows, largest):
-    """Whole numbers up to `largest`, and the scale of each row."""
-    scales = rows.abs().amax(-1).div_(largest).clamp_(min=1e-12)
-    return (rows / scales[..., None]).round_(), scales
+def words_of(codes, bits):
+    """Words of 16 bits of the codes of [..., width], of as many equal pieces as a word has codes."""
+    pieces = codes.int().chunk(16 // bits, -1)
+    return sum(piece << bits * i for i, piece in enumerate(pieces)).to(torch.int16).view(torch.uint16)
 
 
-class Narrow(Split):
-    """Parts of a cache of fewer bits, added up as those of paged attention. packed(): each form has its own."""
+def parts_of(lengths, window):
+    """Rows of a plan as in paged attention, of old tokens and of those in the window; the first part of a sequence."""
+    old, recent, begins = [], [], [0]
+    for sequence, length in enumerate(lengths):
+        edge, place = max(0, length - window), begins[-1]
+        for first in range(0, edge, PART):
+            old.append((sequence, first, min(edge, first + PART), place))
+            place += 1
+        if edge < length:
+            recent.append((sequence, edge, length, place))
+            place += 1
+        begins.append(place)
+    return sorted(old, key=lambda part: part[1] - part[2]), recent, begins
 
-    longest_part = PART
+
+class Narrow:
+    """Parts of a cache of fewer bits, added up as those of paged attention. codes(): each form has its own."""
+
     bits, zero, rotated = FORMS["int8"]
+    window = 0
 
-    def packed(self, rows):
+    def codes(self, rows):
         """The codes of [..., width], and the scale of each row."""
-        codes, scales = whole(rows, 127)
-        return (codes + self.zero).to(torch.uint8), scales
+        scales = rows.abs().amax(-1).div_((1 << self.bits - 1) - 1).clamp_(min=1e-12)
+        return (rows / scales[..., None]).round_() + self.zero, scales
 
     def prepare(self, q, keys, values, tables, sequences, shortest, median, longest, kv_heads, page):
-        if q.shape[-1] < LEAST_WIDTH:
-            raise SkipError(f"takes heads of at least {LEAST_WIDTH} channels; these have {q.shape[-1]}")
-        super().prepare(q, tables, sequences, shortest, median, longest, kv_heads, page)
-        rotation = hadamard_matrix(q.shape[-1]).to(q.device)
-        keys = keys.float() @ rotation if self.rotated else keys.float()
-        self.given = *self.packed(keys), *self.packed(values.float()), rotation.half(), tables
-        self.narrow = kernels.kernel("narrow")[(kv_heads, len(self.plan))]
-        self.of_narrow = self.constants | {"BLOCK": BLOCK, "STAGES": STAGES}
-        self.of_narrow |= {"BITS": self.bits, "ZERO": self.zero, "ROTATED": self.rotated}
+        _, heads, width = q.shape
+        if width not in WIDTHS:
+            raise SkipError(f"takes heads of {', '.join(map(str, WIDTHS))} channels; these have {width}")
+        plans = parts_of(lengths_of(sequences, shortest, median, longest), self.window)
+        self.old, self.recent, self.begins = (torch.tensor(one, dtype=torch.int32, device=q.device) for one in plans)
+        most, count = max((after - one for one, after in pairwise(plans[2])), default=1), plans[2][-1]
+        rotation = hadamard_matrix(width).to(q.device)
+        keys, key_scales = self.codes(keys.float() @ rotation if self.rotated else keys.float())
+        values, scales = self.codes(values.float())
+        narrow = words_of(keys, self.bits), key_scales, words_of(values, self.bits), scales.log2()
+        self.given = *narrow, rotation.half(), tables
+        self.out, self.parts = torch.empty_like(q), torch.empty(count, heads, width, device=q.device)
+        self.tops = torch.empty(count, heads, device=q.device)
+        self.sizes = kv_heads, tables.shape[1], math.log2(math.e) / math.sqrt(width)
+        group = heads // kv_heads
+        padded = max(16, 1 << (group - 1).bit_length())
+        self.shape = {"GROUP": group, "ROWS": padded, "WIDTH": width, "PAGE": page}
+        self.form = {"BITS": self.bits, "ZERO": self.zero, "ROTATED": self.rotated, "PIECE": width * self.bits // 16}
+        self.of_sum = {"WIDTH": width, "COLUMNS": COLUMNS, "SPLITS": 1 << (most - 1).bit_length()}
+        self.narrow = kernels.kernel("narrow")[(kv_heads, len(self.old))]
+        self.wide = paged_attention.kernels.kernel("partial")[(kv_heads, len(self.recent))]
+        self.combine = paged_attention.kernels.kernel("combine")[(sequences, heads, width // COLUMNS)]
 
-    def run(self, q):
-        self.narrow(q, *self.given, self.plan, self.parts, self.tops, *self.sizes, **self.of_narrow)
-        self.combine(self.parts, self.tops, self.begins, self.out, **self.of_sum)
+    def run(self, q, keys, values, tables):
+        results = self.parts, self.tops
+        blocks = {"BLOCK": BLOCK, "STAGES": STAGES}
+        self.narrow(q, *self.given, self.old, *results, *self.sizes, **self.shape, **blocks, **self.form)
+        if self.window:
+            blocks = {"BLOCK": paged_attention.BLOCK, "STAGES": paged_attention.STAGES}
+            self.wide(q, keys, values, tables, self.recent, *results, *self.sizes, **self.shape, **blocks)
+        self.combine(*results, self.begins, self.out, **self.of_sum)
         return self.out
 
 
@@ -171,7 +208,7 @@ class Narrow(Split):
 class Fp8(Narrow):
     bits, zero, rotated = FORMS["fp8"]
 
-    def packed(self, rows):
+    def codes(self, rows):
         scales = rows.abs().amax(-1).div_(FP8_LARGEST).clamp_(min=1e-12)
         return (rows / scales[..., None]).to(FP8).view(torch.uint8), 256 * scales
 
@@ -195,16 +232,11 @@ class Int8(Narrow):
     why="half the bytes again; but 15 levels up to the largest channel are a step of twice most others",
     lossy=lossy("rel_l2", at_most=0.9),
     cost=of_bits(4),
-    predict="1.1 to 1.7x: (47 + 12) / (24 + 12), or less where conversions are as long as the bytes",
+    predict="1.05 to 1.65x: (47 + 12) / (24 + 12), or less, for 0.03 ms of instructions beside 0.024 of bytes",
     teaches="where conversions are the time, fewer bytes save nothing",
 )
 class Int4(Narrow):
     bits, zero, rotated = FORMS["int4"]
-
-    def packed(self, rows):
-        codes, scales = whole(rows, 7)
-        low, high = (codes + self.zero).to(torch.uint8).chunk(2, -1)
-        return low | high << 4, scales
 
 
 @cuda.variant(
@@ -232,32 +264,7 @@ class Hadamard(Int4):
     teaches="the window costs bytes and a launch, and takes most of the error of recent tokens",
 )
 class Window(Hadamard):
-    def prepare(self, q, keys, values, tables, sequences, shortest, median, longest, kv_heads, page):
-        super().prepare(q, keys, values, tables, sequences, shortest, median, longest, kv_heads, page)
-        lengths = lengths_of(sequences, shortest, median, longest)
-        old, recent, begins = windowed(lengths)
-        self.reserve(q, begins[-1], -(-max(lengths) // PART) + 1)
-        self.plan, self.recent = (torch.tensor(plan, dtype=torch.int32, device=q.device) for plan in (old, recent))
-        self.begins = torch.tensor(begins, dtype=torch.int32, device=q.device)
-        self.partial = paged_attention.kernels.kernel("partial")[(kv_heads, len(recent))]
-        self.narrow = kernels.kernel("narrow")[(kv_heads, len(old))]
-
-    def run(self, q, keys, values, tables):
-        self.partial(q, keys, values, tables, self.recent, self.parts, self.tops, *self.sizes, **self.constants)
-        return super().run(q)
-
-
-def windowed(lengths):
-    """As `plan_of`: the parts of old tokens, those of the last WINDOW, and the places at which sequences begin."""
-    old, recent, begins = [], [], [0]
-    for sequence, length in enumerate(lengths):
-        edge, place = max(0, length - WINDOW), begins[-1]
-        for first in range(0, edge, PART):
-            old.append((sequence, first, min(edge, first + PART), place))
-            place += 1
-        recent.append((sequence, edge, length, place))
-        begins.append(place + 1)
-    return sorted(old, key=lambda part: part[1] - part[2]), recent, begins
+    window = WINDOW
 
 
 cuda.yardstick(why="torch's FlashAttention of bfloat16 without pages, in one pass")(Contiguous)
