@@ -60,3 +60,10 @@ def aiperf_targets() -> Iterable[Target]:
         devices=BOTH,
         tags=("compiler", "graph", "fusion", "inference", "technique-74", "technique-76", "technique-77"),
     )
+    yield Target(
+        "dynamic_shapes",
+        "A length that is a symbol is one graph, where each length would be its own",
+        goal="latency",
+        devices=("cpu",),
+        tags=("compiler", "dynamo", "inference", "latency", "technique-71"),
+    )
