@@ -46,7 +46,7 @@ def inputs(requests, rate_per_s, device, generator):
 
 
 def step_s(tokens, cached):
-    """The seconds of a step with so many tokens, whose texts have so many in the cache."""
+    """The seconds of a step with this number of tokens, whose texts have `cached` in the cache."""
     return max(WEIGHTS_S, tokens / TOKENS_PER_S) + CACHED_S * cached
 
 

@@ -88,7 +88,7 @@ bench.accept("cost.bytes_read", because="free pages, and the ends of last pages,
 
 
 def of_bits(bits, window=0):
-    """The cost of a cache of so many bits, but for the last tokens of a window."""
+    """The cost of a cache of this number of bits, but for the last tokens of a window."""
 
     def cost(sequences, shortest, median, longest, heads, kv_heads, width, page):
         lengths = lengths_of(sequences, shortest, median, longest)
