@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from aiperf_ch14 import compile_modes
+from aiperf_ch14 import compile_modes, dynamic_shapes
 from aiperf_core.benchmark import call_with
 from aiperf_core.errors import SkipError
 from aiperf_core.models import Transformer
@@ -83,6 +83,17 @@ def test_without_a_compiler_a_mode_is_skipped(monkeypatch: pytest.MonkeyPatch, t
     with pytest.raises(SkipError) as caught:
         call_with(compile_modes.Default().prepare, drawn(SIZES[0]))
     assert str(caught.value) == "needs a C++ compiler (looked for $CXX, g++, clang++, c++)"
+
+
+def test_dynamo_makes_as_many_graphs_as_the_lesson_says() -> None:
+    size = {"calls": 9, "lengths": 5}  # 17, 56, 187, 618 and 2048
+    given = {**size, "device": "cpu", "generator": torch.Generator().manual_seed(1)}
+    given |= call_with(dynamic_shapes.bench.task.inputs, given)
+    graphs = {}
+    for code in (dynamic_shapes.EachLength, dynamic_shapes.Padded, dynamic_shapes.Automatic, dynamic_shapes.Marked):
+        call_with((instance := code()).run, given)
+        graphs[code.__name__] = instance.graphs
+    assert graphs == {"EachLength": 5, "Padded": 5, "Automatic": 2, "Marked": 1}
 
 
 # Each mode compiles for half a minute.

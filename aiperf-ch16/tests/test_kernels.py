@@ -4,7 +4,7 @@ from pathlib import Path
 
 from aiperf_core.testing import interpreted
 
-KERNELS = "padded paged split full_sort top_k bisection bounded"
+KERNELS = "padded paged split full_sort top_k bisection bounded Fp8 Int8 Int4 Hadamard Window"
 
 
 def test_kernels_are_right_when_interpreted() -> None:

@@ -26,6 +26,13 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("triton", "gemm", "tensor-cores", "persistent", "technique-38", "technique-81"),
     )
     yield Target(
+        "fp8_block_gemm",
+        "Scale the sums of a block, and multiply e4m3 as it is",
+        goal="speed",
+        devices=("cuda",),
+        tags=("triton", "gemm", "fp8", "tensor-cores", "quantization", "technique-64"),
+    )
+    yield Target(
         "triton_flash_attention",
         "Keep the scores of attention on the chip, and skip what the mask hides",
         goal="speed",
@@ -52,4 +59,11 @@ def aiperf_targets() -> Iterable[Target]:
         goal="speed",
         devices=BOTH,
         tags=("compiler", "graph", "fusion", "inference", "technique-74", "technique-76", "technique-77"),
+    )
+    yield Target(
+        "dynamic_shapes",
+        "A length that is a symbol is one graph, where each length would be its own",
+        goal="latency",
+        devices=("cpu",),
+        tags=("compiler", "dynamo", "inference", "latency", "technique-71"),
     )

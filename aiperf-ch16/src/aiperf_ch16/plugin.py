@@ -17,6 +17,20 @@ def aiperf_targets() -> Iterable[Target]:
         ("inference", "serving", "latency"),
     )
     yield Target(
+        "chunked_prefill",
+        "A prompt in pieces shares its steps with texts, and none waits for all of it",
+        "latency",
+        ("cpu",),
+        ("inference", "serving", "scheduling", "latency", "technique-99"),
+    )
+    yield Target(
+        "prefix_caching",
+        "A prompt whose beginning is in the cache computes its end alone",
+        "latency",
+        ("cpu",),
+        ("inference", "serving", "kv-cache", "latency", "technique-96"),
+    )
+    yield Target(
         "paged_attention",
         "A cache in pages holds what is live, and a kernel that follows the table reads no more",
         goal="speed",
@@ -36,6 +50,13 @@ def aiperf_targets() -> Iterable[Target]:
         goal="latency",
         devices=("cpu", "cuda"),
         tags=("inference", "quantization", "gemv", "int4", "fp8"),
+    )
+    yield Target(
+        "kv_quant_ladder",
+        "Fewer bits of keys and values are less time, and a rotation and a window keep the answers",
+        goal="speed",
+        devices=("cuda",),
+        tags=("attention", "kv-cache", "triton", "quantization", "int4", "fp8", "lab-kv-optimization"),
     )
     yield Target(
         "incremental_detokenize",
