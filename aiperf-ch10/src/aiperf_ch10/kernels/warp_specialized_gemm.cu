@@ -5,30 +5,11 @@
 #define BM 128
 #define BN 256
 #define BK 64           // 128 bytes: a row of TMA's swizzle
-#define WARPGROUP 128   // threads, which multiply 64 rows together
-#define WARPS 4         // of a warpgroup
 #define TILE_ROWS 1024  // of C that are walked together
 
 #define STAGE ((BM + BN) * BK)  // elements of a step: BM rows of A, 256 rows of B
 
 extern __shared__ __align__(1024) Half stages[];
-
-// Waits of all kernels end. Steps are numbered through all tiles of a block: step i uses place i % STAGES in round i /
-// STAGES. A round of `full` is completed by TMA, which counts boxes beyond the edges as full too. A round of `empty` is
-// completed by the warps that multiply, and these wait for nothing but `full`. Steps are asked for in the order in which
-// they are multiplied, so that the oldest place that is not empty always belongs to products that are under way. The
-// parity of a round is enough to tell it from its neighbours, because no place begins a round before all warps that wait
-// for the last one have seen it.
-template <int STAGES>
-struct Ring {
-  Barrier full[STAGES], empty[STAGES];
-  __device__ __forceinline__ void init(int warps_that_multiply) {
-    for (int s = 0; s < STAGES; ++s) {
-      barrier_init(full + s, 1);
-      barrier_init(empty + s, warps_that_multiply);
-    }
-  }
-};
 
 // Asks for a step. By one thread.
 __device__ __forceinline__ void load(Half* stage, const CUtensorMap* a_map, const CUtensorMap* b_map, Barrier* full,
