@@ -109,13 +109,13 @@ cuda.variant(
     adds="turns of warpgroups",
     why="a warpgroup starts its products when the other's are started, so that one has tensor cores and the other "
     "exponentials",
-    predict="1.0 to 1.6x: 3,650 cycles a step become at best 2,048; warpgroups that drift apart by chance have part of it",
+    predict="1.0 to 1.6x: 3,650 cycles a step become 2,048 at best; warpgroups that drift apart have part of it",
 )
 cuda.variant(
     attention("overlapped"),
     builds_on="ping_pong",
     adds="overlap within a warpgroup",
-    why="the product of the values goes on while the next shares are computed: a wait for one group of products, not two",
+    why="the product of the values goes on while the next shares are computed: the first wait is for one of two",
     predict="1.0 to 1.3x: some 900 cycles of shares and their latencies lie beside 512 of products of the same warps",
 )
 

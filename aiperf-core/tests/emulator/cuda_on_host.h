@@ -171,6 +171,16 @@ inline void load_matrices(unsigned int (&r)[4], const void* row) {
       for (int i = 0; i < 4; ++i) ((Mine*)all[l])->r[i] = ((Mine*)all[8 * i + l / 4])->row[l % 4];
   });
 }
+inline void load_transposed(unsigned int (&r)[4], const void* row) {
+  struct Mine { const unsigned short* row; unsigned* r; } mine{(const unsigned short*)row, r};
+  warp_does(&mine, [](void** all) {
+    for (int l = 0; l < 32; ++l)
+      for (int i = 0; i < 4; ++i) {
+        const int from = 8 * i + l % 4 * 2;
+        ((Mine*)all[l])->r[i] = ((Mine*)all[from])->row[l / 4] | (unsigned)((Mine*)all[from + 1])->row[l / 4] << 16;
+      }
+  });
+}
 inline void store_matrices(void* row, unsigned r0, unsigned r1, unsigned r2, unsigned r3) {
   struct Mine { unsigned* row; unsigned r[4]; } mine{(unsigned*)row, {r0, r1, r2, r3}};
   if ((uintptr_t)row % 16) failed = true;
