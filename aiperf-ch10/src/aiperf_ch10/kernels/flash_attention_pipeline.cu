@@ -116,7 +116,9 @@ struct Place {
     head = blockIdx.x / across, tile = across - 1 - blockIdx.x % across;
   }
 };
-__device__ __forceinline__ Half* of_head(Half* out, int head, int length) { return out + head * (long long)length * WIDTH; }
+__device__ __forceinline__ Half* of_head(Half* out, int head, int length) {
+  return out + head * (long long)length * WIDTH;
+}
 
 // All warps do everything, and each step waits for its copies, its scores, its shares and its sums in turn.
 extern "C" __global__ void __launch_bounds__(2 * WARPGROUP, 1)
@@ -162,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(2 * WARPGROUP, 1)
 
 // One warpgroup asks for tiles and has few registers; two multiply. The ring's item 0 are the keys of step 0, item 2 i - 1
 // those of step i, and item 2 i the values of the step before it: a step starts both products, of its scores and of the
-// sums of the step before. An item that has no keys has no place either.
+// sums of the step before. After the last step there are no keys, and their item is left out.
 template <bool TURNS, bool OVERLAP>
 __device__ __forceinline__ void by_roles(const CUtensorMap* q_map, const CUtensorMap* keys_map,
                                          const CUtensorMap* values_map, Half* out, int length) {
@@ -227,8 +229,8 @@ __device__ __forceinline__ void by_roles(const CUtensorMap* q_map, const CUtenso
       tell(keys);
       queries.powers(scores);
       registers_fence(scores);
-      wait(values + 2);  // of the next product of sums; a loop here also keeps the assembler from moving
-      product_wait<0>();  // this wait before the exponentials
+      wait(values + 2);  // the next values; without a loop here the assembler moves the wait below before the powers
+      product_wait<0>();
       registers_fence(sums);
       tell(values);
       queries.rescale(sums);
