@@ -65,6 +65,13 @@ def aiperf_targets() -> Iterable[Target]:
         devices="cuda",
         tags=("gemm", "cuda-cpp", "fp8", "tma", "technique-11"),
     )
+    yield Target(
+        "attention_fusion",
+        "Compute attention in one pass over the keys, and store no score",
+        goal="speed",
+        devices=BOTH,
+        tags=("attention", "cuda-cpp", "lab-flexattention", "technique-39", "technique-40"),
+    )
 
 
 @hookimpl

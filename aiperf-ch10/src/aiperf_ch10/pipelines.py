@@ -57,8 +57,8 @@ MEANS = (
     Means("TMA", 90, "one thread copies a tile, and a barrier counts its bytes", "ch10.double_buffered_gemm"),
     Means("clusters", 90, "blocks that read each other's shared memory", "ch10.cluster_softmax"),
     Means("griddepcontrol", 90, "the next kernel's prologue beside this one's end", "ch11.pdl_chain"),
-    Means("wgmma", 90, "products of four warps from shared memory", "ch10.warp_specialized_gemm", (90,)),
-    Means("setmaxnreg", 90, "registers move from copying to computing warps", "ch10.warp_specialized_gemm"),
+    Means("wgmma", 90, "products of four warps from shared memory", "ch09.tensor_core_gemm", (90,)),
+    Means("setmaxnreg", 90, "registers move from copying to computing warps", "ch09.tensor_core_gemm"),
     Means("tcgen05", 100, "products of one thread, with sums in tensor memory", "", (100, 101, 103, 110)),
     Means("clusterlaunchcontrol", 100, "a block takes over the work of one that has not begun"),
 )

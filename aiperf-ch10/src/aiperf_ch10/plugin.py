@@ -20,6 +20,13 @@ def aiperf_targets() -> Iterable[Target]:
         ("cuda-cpp", "gemm", "async", "technique-32", "technique-34", "technique-36", "technique-41"),
     )
     yield Target(
+        "flash_attention_pipeline",
+        "Compute exponentials beside products: a producer warp, turns of warpgroups, overlap within one",
+        "speed",
+        "cuda",
+        ("cuda-cpp", "attention", "tma", "technique-35", "technique-36"),
+    )
+    yield Target(
         "cluster_softmax",
         "Keep a long row in the shared memory of a cluster, and read it once",
         "speed",

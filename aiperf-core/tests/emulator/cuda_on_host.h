@@ -53,6 +53,11 @@ struct Meeting {
   int count = 0;
   long turn = 0;
   void* slots[512];
+  bool arrive(int size) {  // whether it is the last
+    if (++count < size) return false;
+    count = 0, turn++;
+    return true;
+  }
 };
 struct Fiber {
   ucontext_t context;  // where it begins
@@ -79,7 +84,7 @@ struct Block {
   jmp_buf at;
   std::vector<Fiber> fibers;
   std::vector<std::function<void()>> engine;  // what the copy engine has not yet done
-  Meeting all, warps[32], warpgroups[8];
+  Meeting all, warps[32], warpgroups[8], turns[2];
   Cluster* cluster;
   int rank;
   std::mt19937 random;
@@ -176,6 +181,16 @@ inline void load_matrices(unsigned int (&r)[4], const void* row) {
       for (int i = 0; i < 4; ++i) ((Mine*)all[l])->r[i] = ((Mine*)all[8 * i + l / 4])->row[l % 4];
   });
 }
+inline void load_transposed(unsigned int (&r)[4], const void* row) {
+  struct Mine { const unsigned short* row; unsigned* r; } mine{(const unsigned short*)row, r};
+  warp_does(&mine, [](void** all) {
+    for (int l = 0; l < 32; ++l)
+      for (int i = 0; i < 4; ++i) {
+        const int from = 8 * i + l % 4 * 2;
+        ((Mine*)all[l])->r[i] = ((Mine*)all[from])->row[l / 4] | (unsigned)((Mine*)all[from + 1])->row[l / 4] << 16;
+      }
+  });
+}
 inline void store_matrices(void* row, unsigned r0, unsigned r1, unsigned r2, unsigned r3) {
   struct Mine { unsigned* row; unsigned r[4]; } mine{(unsigned*)row, {r0, r1, r2, r3}};
   if ((uintptr_t)row % 16) failed = true;
@@ -236,14 +251,28 @@ T* in_block(T* variable, unsigned rank) { return (T*)(block->cluster->bases[rank
 inline void cluster_sync() { cluster_arrive(), cluster_wait(); }
 inline void barrier_arrive(Barrier* b, unsigned rank) { in_block(b, rank)->change(1, 0); }
 inline void warpgroup_sync() { meet(block->warpgroups[threadIdx.x / 128], 128, threadIdx.x % 128, nullptr, [](void**) {}); }
+// All of a warp arrive at once, so that their order within it plays no part.
+inline void turn_give(int group) { block->turns[group].arrive(256); }
+inline void turn_wait(int group) {
+  Meeting& m = block->turns[group];
+  const long turn = m.turn;
+  if (!m.arrive(256)) wait_until([&m, turn] { return m.turn != turn; });
+}
 inline void store_remote(float* variable, unsigned rank, float value) { *in_block(variable, rank) = value; }
 
 inline void registers_down() {}
 inline void registers_up() {}
 inline uint64_t operand(const void* p) { return (uint64_t)p; }
+// The distance of the next 64 columns lies above the bits of an address.
+inline uint64_t operand_by_columns(const void* p, int next_bytes) {
+  if ((uintptr_t)p % 1024) failed = true;
+  return (uint64_t)p | (uint64_t)(next_bytes >> 4) << 48;
+}
 inline void product_fence() {}
 template <int N>
 void registers_fence(float (&)[N]) {}
+template <int N>
+void registers_fence(unsigned int (&)[N][4]) {}
 inline void product_commit() { fiber->products.emplace_back(); }
 inline void run_pending(std::vector<std::vector<std::function<void()>>>& groups, int left) {
   while ((int)groups.size() - 1 > left) {
@@ -284,6 +313,30 @@ void multiply_warpgroup(float (&d)[N], uint64_t a, uint64_t b, int keep) {
 }
 inline void multiply_64x256x16(float (&d)[128], uint64_t a, uint64_t b, int keep = 1) {
   multiply_warpgroup<128, of_bf16, 2>(d, a, b, keep);
+}
+inline void multiply_64x128x16(float (&d)[64], uint64_t a, uint64_t b, int keep) {
+  multiply_warpgroup<64, of_bf16, 2>(d, a, b, keep);
+}
+// A in registers of the warp's lanes, which are read as late as the product takes place; B in rows of k.
+inline void multiply_64x128x16(float (&d)[64], const unsigned int (&a)[4], uint64_t b, int keep) {
+  struct Mine { const unsigned* a; const unsigned* all[32]; } mine{a};
+  warp_does(&mine, [](void** all) {
+    for (int l = 0; l < 32; ++l)
+      for (int from = 0; from < 32; ++from) ((Mine*)all[l])->all[from] = ((Mine*)all[from])->a;
+  });
+  const uint64_t start = b & 0xffffffffffff, next = b >> 48 << 4;
+  const int lane = threadIdx.x % 32;
+  auto work = [&d, mine, start, next, keep, lane] {
+    for (int i = 0; i < 64; ++i) {
+      if (!keep) d[i] = 0;
+      const int high = i / 2 % 2, c = i / 4 * 8 + lane % 4 * 2 + i % 2;
+      for (int k = 0; k < 16; ++k)
+        d[i] += half_of(mine.all[lane / 4 * 4 + k / 2 % 4][high + k / 8 * 2], k % 2) *
+                of_bf16(in_operand(start + c / 64 * next, k, c % 64 * 2));
+    }
+  };
+  if (eager) work(), __syncwarp();  // before a lane changes what others read
+  else fiber->products.back().push_back(work);
 }
 template <int N>
 void multiply_e4m3(float (&d)[N], uint64_t a, uint64_t b, int keep) {
@@ -333,6 +386,13 @@ inline void tensor_load_all(void* to, const CUtensorMap* map, int x, int y, Barr
 }
 inline void tensor_load(void* to, const CUtensorMap* map, int x, int y, Barrier* barrier) {
   tensor_load_all(to, map, x, y, barrier, 1 << block->rank);
+}
+// A box of matrix z of several, one behind another; the map is that of the first.
+inline void tensor_load(void* to, const CUtensorMap* map, int x, int y, int z, Barrier* barrier) {
+  CUtensorMap::Matrix m = *map->matrix;
+  m.base += z * m.rows * m.pitch_bytes;
+  const CUtensorMap moved{&m};
+  tensor_load(to, &moved, x, y, barrier);
 }
 inline void fence_for_copy_engine() {}
 inline void tensor_store(const CUtensorMap* map, int x, int y, const void* from) {

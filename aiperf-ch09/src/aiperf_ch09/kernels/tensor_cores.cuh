@@ -10,11 +10,23 @@ __device__ __forceinline__ unsigned int pack_bf16(float low, float high) {
   return both;
 }
 __device__ __forceinline__ unsigned short to_bf16(float v) { return (unsigned short)pack_bf16(v, 0); }
+__device__ __forceinline__ float power_of_2(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
 
 // Four matrices of 8 x 8 bfloat16. Lane 8 i + r gives the address of row r of matrix i, which is 16 bytes; lane l gets
 // elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 of each.
 __device__ __forceinline__ void load_matrices(unsigned int (&r)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(row))
+               : "memory");
+}
+// The same, transposed: lane l gets elements l / 4 of rows 2 (l % 4) and 2 (l % 4) + 1 of each.
+__device__ __forceinline__ void load_transposed(unsigned int (&r)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(shared_address(row))
                : "memory");

@@ -1,4 +1,5 @@
-// What the matrix products of this chapter share: the walk over the tiles of C, and the store of a pair of elements.
+// What the matrix products of this chapter share: the walk over the tiles of C, the store of a pair of elements, and a
+// ring of places in shared memory.
 #pragma once
 #include "instructions.cuh"
 
@@ -30,3 +31,25 @@ __device__ __forceinline__ void store_pair(Half* out, int r, int c, int m, int n
     if (c + 1 < n) to[1] = to_bf16(high);
   }
 }
+
+#if __CUDA_ARCH__ >= 900
+#define WARPGROUP 128  // threads, which multiply 64 rows together
+#define WARPS 4        // of a warpgroup
+
+// Waits of all kernels end. Steps are numbered through all tiles of a block: step i uses place i % STAGES in round i /
+// STAGES. A round of `full` is completed by TMA, which counts boxes beyond the edges as full too. A round of `empty` is
+// completed by the warps that multiply, and these wait for nothing but `full`. Steps are asked for in the order in which
+// they are multiplied, so that the oldest place that is not empty always belongs to products that are under way. The
+// parity of a round is enough to tell it from its neighbours, because no place begins a round before all warps that wait
+// for the last one have seen it.
+template <int STAGES>
+struct Ring {
+  Barrier full[STAGES], empty[STAGES];
+  __device__ __forceinline__ void init(int warps_that_multiply) {
+    for (int s = 0; s < STAGES; ++s) {
+      barrier_init(full + s, 1);
+      barrier_init(empty + s, warps_that_multiply);
+    }
+  }
+};
+#endif
