@@ -151,7 +151,6 @@ inline unsigned atomicInc(unsigned* p, unsigned most) {
 inline unsigned atomicAdd(unsigned* p, unsigned v) { return __atomic_fetch_add(p, v, 5); }
 inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long v) { return __atomic_fetch_add(p, v, 5); }
 inline int atomicAdd(int* p, int v) { return __atomic_fetch_add(p, v, 5); }
-inline unsigned atomicAdd(unsigned* p, unsigned v) { return __atomic_fetch_add(p, v, 5); }
 inline float atomicAdd(float* p, float v) {
   float old = *p, sum;
   do sum = old + v;
