@@ -154,7 +154,7 @@ class Eager:
         self.learn(rows)
 
     def learn(self, rows):
-        """What is made before the first step."""
+        """Make the graphs, before the first step."""
 
     def step(self, batch):
         """A token of each of the first rows, in place `context` of the cache, and the scores of its candidates."""

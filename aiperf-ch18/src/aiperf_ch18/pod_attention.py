@@ -135,7 +135,7 @@ class Serial:
         self.ready(q.device)
 
     def ready(self, device):
-        """What the order of the items needs."""
+        """Prepare the order of the items."""
 
     def launch(self, given, of_prompts, of_sequences):
         """A program for each item, in mixed order."""
