@@ -129,6 +129,7 @@ __device__ __forceinline__ void multiply_64x128x16(float (&d)[64], const unsigne
 __device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
+
 // Two warpgroups take turns: one waits for its turn, which the other gives. As many turns are given as are waited for.
 __device__ __forceinline__ void turn_wait(int group) { asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory"); }
 __device__ __forceinline__ void turn_give(int group) {

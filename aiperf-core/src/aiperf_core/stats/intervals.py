@@ -399,7 +399,9 @@ def _resampled_medians(
         chosen = draws[first : first + step, :, None]
         within = rng.random((*chosen.shape[:2], per_block)) * lengths[chosen]
         index = starts[chosen] + within.astype(np.int64)
-        middles = np.sort(ranks[index].reshape(len(chosen), -1), axis=1, kind=kind)[:, (drawn - 1) // 2 : drawn // 2 + 1]
+        middles = np.sort(ranks[index].reshape(len(chosen), -1), axis=1, kind=kind)[
+            :, (drawn - 1) // 2 : drawn // 2 + 1
+        ]
         medians[first : first + step] = ordered[middles].mean(axis=1)
     return medians
 
