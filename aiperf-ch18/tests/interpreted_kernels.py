@@ -9,7 +9,6 @@ from aiperf_ch18 import (
     flash_decode,
     flex_sliding_window,
     mla_decode,
-    pod_attention,
     rope_kv_append,
     sparse_masks,
 )
@@ -144,29 +143,9 @@ def lists_of_tiles() -> None:
         print(f"tiles:{one.name} is right")
 
 
-def prompts_beside_sequences() -> None:
-    # Heads, heads of the cache, chunk, context, sequences, length: one token of each; a chunk that is the prompt; spans.
-    sizes = [(1, 1, 1, 1, 1, 1), (4, 2, 139, 203, 3, 131), (8, 1, 129, 129, 1, 2113)]
-    for code in (pod_attention.Serial, pod_attention.MixedOrder, pod_attention.BySm):
-        for numbers in sizes:
-            names = ("heads", "kv_heads", "chunk", "context", "sequences", "length")
-            given: dict[str, Any] = dict(zip(names, numbers, strict=True))
-            given |= {"width": 16, "dtype": torch.float32, "device": "cpu"}
-            given |= {"generator": torch.Generator().manual_seed(1)}
-            given |= call_with(pod_attention.inputs, given)
-            instance = code()
-            call_with(instance.prepare, given)
-            out = call_with(instance.run, given)
-            for part, wanted in call_with(pod_attention.reference, given).items():
-                error = float((out[part] - wanted).norm() / wanted.norm())
-                assert error < 1e-5, (code.__name__, part, numbers, error)
-        print(f"pod:{code.__name__} is right")
-
-
 heads_and_caches()
 long_caches()
 shared_prefixes()
 latents()
 windows()
 lists_of_tiles()
-prompts_beside_sequences()

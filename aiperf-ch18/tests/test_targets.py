@@ -13,8 +13,7 @@ from aiperf_core.testing import interpreted
 
 KERNELS = (
     "fused heads_together per_row split tensor_cores staged cascade:separate cascade:prefix_once cascade:one_launch "
-    "latents:one_pass latents:split skipped edges tiles:computed tiles:listed tiles:whole_tiles tiles:longest_first "
-    "pod:Serial pod:MixedOrder pod:BySm"
+    "latents:one_pass latents:split skipped edges tiles:computed tiles:listed tiles:whole_tiles tiles:longest_first"
 )
 
 

@@ -10,7 +10,7 @@ Prediction  Blocks that stay end with the batch: the steps come behind it, 10.4 
             half of them the batch takes twice as long, and nothing is gained.
 Limits      Multiprocessors are what is divided: L2, memory and power are shared, so a batch that is bound by memory
             still slows the steps. A partition is idle when its job is. Blocks of a batch that end often need only a
-            priority (`ch11.stream_priority`). Parts of other kinds (MIG, MPS) are settings of the machine.
+            priority. Parts of other kinds (MIG, MPS) are settings of the machine.
 """
 
 from typing import Any

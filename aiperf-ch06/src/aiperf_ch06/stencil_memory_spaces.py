@@ -97,7 +97,7 @@ cuda.variant(
     builds_on="shared_tile",
     adds="register window",
     why="a value in a register serves the four outputs of a lane, and is loaded with three neighbours",
-    predict="1.6 to 2.4x: memory's 16 cycles for 32 outputs in place of 35 of shared memory",
+    predict="1.6 to 3x: memory's 16 cycles for 32 outputs in place of 35 of shared memory",
 )
 cuda.variant(
     filtered("without_shared", grid=blocks(n=OUTPUTS * THREADS)),

@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from aiperf_core import Benchmark, Cost, bf16, fp32_reduction
+from aiperf_core import Benchmark, Cost, Tolerance, fp32_reduction
 from aiperf_core.errors import SkipError
 from aiperf_core.kernels import cuda_source
 from aiperf_core.launches import launch
@@ -30,6 +30,12 @@ WARPS = 4  # of a block
 SCALE = WIDTH**-0.5
 
 
+rounded_scores = Tolerance(
+    1.2e-2,
+    reason="stored scores, weights and result are rounded to bfloat16; rows of few keys are larger than others",
+)
+
+
 @bench.workload(
     smoke={"batch": 1, "heads": 2, "length": 131, "dtype": "bf16"},
     cpu={"batch": 1, "heads": 8, "length": 2048, "dtype": "fp32"},
@@ -41,7 +47,7 @@ def inputs(batch, heads, length, dtype, device, generator):
     return {name: torch.randn(shape, device=device, generator=generator).to(dtype) for name in ("q", "keys", "values")}
 
 
-@bench.reference(tolerance=lambda bits: bf16 if bits == 16 else fp32_reduction)
+@bench.reference(tolerance=lambda bits: rounded_scores if bits == 16 else fp32_reduction)
 def reference(q, keys, values):
     out = torch.empty_like(q)
     for at in range(len(q)):

@@ -17,7 +17,7 @@ import torch
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from aiperf_core import Benchmark, Cost, bf16
+from aiperf_core import Benchmark, Cost, Tolerance
 from aiperf_core.kernels import cuda_source, tensor_map
 from aiperf_core.launches import launch
 
@@ -30,6 +30,12 @@ TILE_BYTES = 2 * ROWS * WIDTH
 WARPGROUP = 128
 
 
+rounded_twice = Tolerance(
+    8e-3,
+    reason="weights of keys are rounded to bfloat16, and so is the result; rows of few keys are larger than the others",
+)
+
+
 @bench.workload(
     smoke={"batch": 1, "heads": 2, "length": 131},
     cuda={"batch": 4, "heads": 32, "length": 8192},
@@ -40,7 +46,7 @@ def inputs(batch, heads, length, device, generator):
     return {name: torch.randn(shape, device=device, generator=generator).bfloat16() for name in ("q", "keys", "values")}
 
 
-@bench.reference(tolerance=bf16)
+@bench.reference(tolerance=rounded_twice)
 def reference(q, keys, values):
     length, out = q.shape[2], torch.empty_like(q)
     later = torch.ones(length, length, dtype=torch.bool, device=q.device).triu_(1)

@@ -55,10 +55,3 @@ def aiperf_targets() -> Iterable[Target]:
         devices=("cuda",),
         tags=("streams", "transfers", "offload", "technique-42", "technique-44"),
     )
-    yield Target(
-        "stream_priority",
-        "Priority gets the next free place, and takes none from a block that runs",
-        goal="latency",
-        devices=("cuda",),
-        tags=("cuda-cpp", "streams", "scheduling", "tail", "technique-42"),
-    )

@@ -17,7 +17,7 @@ import math
 
 import torch
 
-from aiperf_core import Benchmark, Cost, fp32, lossy
+from aiperf_core import Benchmark, Cost, Tolerance, lossy
 from aiperf_core.graphs import graphed
 from aiperf_core.kernels import triton_source
 
@@ -32,6 +32,11 @@ BLOCK, ROWS = 1024, 4
 CACHE_BYTES = 128e6  # of the largest last-level cache of a GPU (B200)
 kernels = triton_source(
     "optimizer_step_triton.py", archs=("sm_80", "sm_90"), launched_by=("sixteen_bits", "stochastic", "eight_bits")
+)
+
+
+updates_in_float32 = Tolerance(
+    1e-5, reason="factors of a step are powers that the device computes in float32, in each of four"
 )
 
 
@@ -70,7 +75,7 @@ def inputs(tensors, matrix, vector, device, generator):
     return given
 
 
-@bench.reference(tolerance=fp32)
+@bench.reference(tolerance=updates_in_float32)
 def reference(weights, gradients, first, second, steps):
     for count in range(EARLIER + 1, EARLIER + steps + 1):
         first = torch.lerp(gradients, first, BETAS[0])
@@ -249,7 +254,7 @@ class SixteenBits:
     adds="stochastic rounding",
     cost=bytes_of(2),
     why="moments are rounded up with the probability of what is cut off: small changes of a second moment count",
-    predict="0.95 to 1.01x: a dozen integer operations an element beside 20 bytes",
+    predict="0.95 to 1.05x: a dozen integer operations an element beside 20 bytes",
     teaches="random bits from a hash are free beside memory, and the drift of the moments is gone",
     lossy=rounded_moments,
 )
@@ -262,7 +267,7 @@ class Stochastic(SixteenBits):
     adds="eight-bit moments",
     cost=bytes_of(1),
     why="16 bytes an element, of which 12 are weights and gradients, and two scales for 256",
-    predict="1.1 to 1.25x: 20 / 16 bytes",
+    predict="1.1 to 1.3x: 20 / 16 bytes",
     lossy=rounded_moments,
 )
 class EightBits:

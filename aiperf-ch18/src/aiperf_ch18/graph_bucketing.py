@@ -166,6 +166,7 @@ class Eager:
     def run(self, tokens, candidates):
         with torch.inference_mode():
             self.candidates.copy_(candidates)
+            self.scores.zero_()
             for number, batch in enumerate(self.batches):
                 self.token.copy_(tokens[number])
                 self.step(batch)

@@ -31,13 +31,6 @@ def aiperf_targets() -> Iterable[Target]:
         tags=("attention", "decode", "kv-cache", "prefix-cache", "triton"),
     )
     yield Target(
-        "pod_attention",
-        "Attention of a prompt's chunk and of single tokens share each SM, and take the time of the longer",
-        goal="throughput",
-        devices=("cuda",),
-        tags=("attention", "prefill", "decode", "chunked-prefill", "persistent", "triton"),
-    )
-    yield Target(
         "rope_kv_append",
         "What follows the QKV product is one pass over its result",
         goal="latency",
@@ -55,7 +48,7 @@ def aiperf_targets() -> Iterable[Target]:
         "kv_eviction",
         "A cache of an eighth answers what its policy has kept: the last tokens, or those that had attention",
         goal="memory",
-        devices=("cpu", "cuda"),
+        devices=("cpu",),
         tags=("attention", "decode", "kv-cache", "eviction", "quality"),
     )
     yield Target(

@@ -84,7 +84,7 @@ def cost_of_kernels(width, steps):
 # The fewest columns, rows that do not fill a block, several chunks of a lane, and one step.
 bench.awkward({"width": 8, "steps": 1}, {"width": 40, "steps": 3}, {"width": 264, "steps": 2}, {"width": 1032})
 # 2.5 to 4 us a step beside 6 to 8 us.
-cuda.reach(of="time:fused_steps", at_most=1 / 1.8, implementation="resident")
+cuda.reach(of="time:graph", at_most=1 / 1.8, implementation="resident")
 bench.sass("steps_resident", has=("LDS.128", "FFMA"))
 bench.sass("one_step", has=("LDG.128", "FFMA"))
 
@@ -188,7 +188,7 @@ cuda.variant(
     builds_on="one_launch",
     adds="weights in shared memory",
     why="192 KB of weights stay in each multiprocessor from step to step, and only the state goes through L2",
-    predict="1.4 to 2.6x: 1 us of shared memory in place of 5 us of L2, beside a barrier and the state of 2 us",
+    predict="1.2 to 2.6x: 1 us of shared memory in place of 5 us of L2, beside a barrier and the state of 2 us",
 )
 class Resident(OneLaunch):
     kernel, weight_rows = "steps_resident", GATES * ROWS
