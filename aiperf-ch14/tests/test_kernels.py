@@ -25,7 +25,7 @@ triton_matmul.staged is right at 6 sizes
 triton_matmul.grouped is right at 6 sizes
 triton_matmul.persistent is right at 6 sizes
 triton_matmul.descriptors is right at 4 sizes
-fp8_block_gemm.widened is right at 6 sizes
+fp8_block_gemm.widened is right at 4 sizes
 fp8_block_gemm.promoted is right at 6 sizes
 fp8_block_gemm.descriptors is right at 4 sizes
 triton_flash_attention.tiled is right at 5 sizes
@@ -34,7 +34,7 @@ triton_flash_attention.powers_of_two is right at 5 sizes
 triton_flash_attention.staged is right at 5 sizes
 triton_flash_attention.wide is right at 5 sizes
 triton_flash_attention.descriptors is right at 5 sizes
-gemm_epilogue.one_pass is right at 5 sizes
+gemm_epilogue.one_pass is right at 4 sizes
 gemm_epilogue.dual is right at 5 sizes
 gemm_epilogue.descriptors is right at 3 sizes
 custom_op.triton_op is right at 5 sizes

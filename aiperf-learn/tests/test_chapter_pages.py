@@ -63,21 +63,21 @@ def test_a_lesson_has_its_notes_before_its_exercise(chapters):
 def test_pages_of_lessons_are_written_where_they_differ_and_old_ones_go(chapters, monkeypatch, tmp_path):
     monkeypatch.setattr(chapters, "HERE", tmp_path)
     monkeypatch.setattr(chapters, "LESSONS", tmp_path / "lessons")
-    (tmp_path / "ch06.md").write_text(
-        "# Six\n\n<!-- generated: chapter ch06 -->\n\n## `vector_add`\n\n- **Observe.** it\n"
+    (tmp_path / "ch17.md").write_text(
+        "# Seventeen\n\n<!-- generated: chapter ch17 -->\n\n## `routing_policy`\n\n- **Observe.** it\n"
     )
     (tmp_path / "lessons").mkdir()
-    (tmp_path / "lessons/ch06.gone.md").write_text("old")
+    (tmp_path / "lessons/ch17.gone.md").write_text("old")
     chapters.write_lessons()
     pages = {path.name: path for path in (tmp_path / "lessons").iterdir()}
-    assert {*pages} == {f"{target.name}.md" for target in chapters.targets_of("ch06")}
-    assert "- **Observe.** it" in pages["ch06.vector_add.md"].read_text()
+    assert {*pages} == {f"{target.name}.md" for target in chapters.targets_of("ch17")}
+    assert "- **Observe.** it" in pages["ch17.routing_policy.md"].read_text()
     before = {name: path.stat().st_mtime_ns for name, path in pages.items()}
-    pages["ch06.launch_bounds.md"].write_text("changed")
+    pages["ch17.disagg_plan.md"].write_text("changed")
     chapters.write_lessons()
     after = {name: path.stat().st_mtime_ns for name, path in pages.items()}
-    assert {name for name in after if after[name] != before[name]} == {"ch06.launch_bounds.md"}
-    assert pages["ch06.launch_bounds.md"].read_text().startswith("# ch06.launch_bounds\n")
+    assert {name for name in after if after[name] != before[name]} == {"ch17.disagg_plan.md"}
+    assert pages["ch17.disagg_plan.md"].read_text().startswith("# ch17.disagg_plan\n")
 
 
 def test_the_overview_has_every_chapter_with_its_targets_and_measured_results(chapters):

@@ -394,15 +394,16 @@ def _resampled_medians(
     ranks[order] = np.arange(len(order))
     kind: Literal["stable"] | None = "stable" if ranks.dtype == np.uint16 else None
     medians, drawn = np.empty(len(draws)), draws.shape[1] * per_block
-    step = max(1, _MAX_ELEMENTS // 8 // drawn)
+    step = max(1, _TOGETHER // 32 // drawn)
     for first in range(0, len(draws), step):
         chosen = draws[first : first + step, :, None]
-        within = rng.random((*chosen.shape[:2], per_block)) * lengths[chosen]
-        index = starts[chosen] + within.astype(np.int64)
-        middles = np.sort(ranks[index].reshape(len(chosen), -1), axis=1, kind=kind)[
-            :, (drawn - 1) // 2 : drawn // 2 + 1
-        ]
-        medians[first : first + step] = ordered[middles].mean(axis=1)
+        within = rng.random((*chosen.shape[:2], per_block))
+        within *= lengths[chosen]
+        index = within.astype(np.int64)
+        index += starts[chosen]
+        places = ranks.take(index, mode="clip").reshape(len(chosen), -1)
+        places.sort(axis=1, kind=kind)
+        medians[first : first + step] = ordered[places[:, (drawn - 1) // 2 : drawn // 2 + 1]].mean(axis=1)
     return medians
 
 

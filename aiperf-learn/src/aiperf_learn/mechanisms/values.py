@@ -88,6 +88,11 @@ def size_of(kind: Type) -> int:
         return kind.size
     if isinstance(kind, tuple):
         return 8 if kind[0] == "pointer" else size_of(kind[1]) * int(kind[2])
+    return _size_of_scalar(kind)
+
+
+@cache
+def _size_of_scalar(kind: str) -> int:
     if kind in _HALVES:
         return _HALVES[kind]
     known = scalar(kind)
@@ -98,9 +103,15 @@ def size_of(kind: Type) -> int:
 
 def is_integer(kind: Type) -> bool:
     """True for a whole number or a bool."""
-    return isinstance(kind, str) and scalar(kind).kind in ("integer", "bool")
+    return isinstance(kind, str) and _is_integer(kind)
 
 
+@cache
+def _is_integer(kind: str) -> bool:
+    return scalar(kind).kind in ("integer", "bool")
+
+
+@cache
 def common(left: str, right: str) -> str:
     """The type of an operation on two integers, by C's usual conversions."""
     first, second = (scalar(kind) if scalar(kind).bits >= 32 else scalar("int") for kind in (left, right))
@@ -110,15 +121,22 @@ def common(left: str, right: str) -> str:
     return wide.base
 
 
-def converted(number: Any, kind: str) -> Any:
-    """An integer as a value of an integer type; a pointer stays as it is."""
-    if not isinstance(number, int):
-        return number
+@cache
+def _range_of(kind: str) -> range:
+    """The numbers of an integer type."""
     known = scalar(kind)
-    if known.kind == "bool":
-        return int(number != 0)
-    number &= (1 << known.bits) - 1
-    return number - (1 << known.bits) if known.signed and number >> (known.bits - 1) else number
+    return range(-(1 << known.bits - 1), 1 << known.bits - 1) if known.signed else range(1 << known.bits)
+
+
+def converted(data: Data, kind: str) -> Data:
+    """Integers as values of an integer type; a pointer stays as it is."""
+    if scalar(kind).kind == "bool":
+        return [int(number != 0) if isinstance(number, int) else number for number in data]
+    low, high = _range_of(kind).start, _range_of(kind).stop
+    return [
+        (number - low) % (high - low) + low if isinstance(number, int) and not low <= number < high else number
+        for number in data
+    ]
 
 
 def _divided(a: int, b: int) -> int | None:
@@ -153,8 +171,10 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 def each(operation: Callable[..., Any], *operands: Data) -> Data:
     """An operation on each lane; not known where an operand is not."""
-    count = max(map(len, operands))
-    wide = [data * count if len(data) == 1 else data for data in operands]
+    if all(len(data) == 1 for data in operands):
+        alone = [data[0] for data in operands]
+        return [None if None in alone else operation(*alone)]
+    wide = [spread(data) for data in operands]
     return [None if None in lane else operation(*lane) for lane in zip(*wide, strict=True)]
 
 
@@ -182,7 +202,7 @@ def binary(symbol: str, left: Value, right: Value) -> Value:
     """
     if isinstance(left.type, tuple) or isinstance(right.type, tuple):
         return _with_pointers(symbol, left, right)
-    if any(isinstance(item, tuple) for item in (*left.data, *right.data)):
+    if tuple in map(type, left.data) or tuple in map(type, right.data):
         return _with_addresses(symbol, left, right)
     if not (is_integer(left.type) and is_integer(right.type)):
         compares = symbol in _COMPARISONS
@@ -195,21 +215,22 @@ def binary(symbol: str, left: Value, right: Value) -> Value:
         def shifted(a: int, by: int) -> int | None:
             if not 0 <= by < bits:
                 return None
-            return _within(a << by, kind) if symbol == "<<" else a >> by
+            return a << by if symbol == "<<" else a >> by
 
-        return Value(kind, each(shifted, left.data, right.data))
+        return Value(kind, _within(each(shifted, left.data, right.data), kind))
     kind = common(left.type, right.type)
-    a, b = (each(lambda number: converted(number, kind), side.data) for side in (left, right))
+    a, b = converted(left.data, kind), converted(right.data, kind)
     if symbol in _COMPARISONS:
-        return Value("bool", each(lambda x, y: int(_COMPARISONS[symbol](x, y)), a, b))
-    operation = _OPERATIONS[symbol]
-    return Value(kind, each(lambda x, y: _within(operation(x, y), kind), a, b))
+        return Value("bool", [one if one is None else int(one) for one in each(_COMPARISONS[symbol], a, b)])
+    return Value(kind, _within(each(_OPERATIONS[symbol], a, b), kind))
 
 
-def _within(number: int | None, kind: str) -> int | None:
-    """A result in its type: an unsigned one wraps around, and a signed one beyond it is not known."""
-    wrapped = converted(number, kind)
-    return wrapped if wrapped == number or not scalar(kind).signed else None
+def _within(data: Data, kind: str) -> Data:
+    """Results in their type: an unsigned one wraps around, and a signed one beyond it is not known."""
+    if not scalar(kind).signed:
+        return converted(data, kind)
+    low, high = _range_of(kind).start, _range_of(kind).stop
+    return [number if number is not None and low <= number < high else None for number in data]
 
 
 def _with_pointers(symbol: str, left: Value, right: Value) -> Value:
@@ -242,12 +263,13 @@ def cast(value: Value, kind: Type) -> Value:
     if isinstance(kind, tuple):
         return Value(kind, value.data if isinstance(value.type, tuple) else UNKNOWN)
     if is_integer(kind) and is_integer(value.type):
-        return Value(kind, each(lambda number: converted(number, kind), value.data))
+        return Value(kind, converted(value.data, kind))
     if isinstance(kind, Layout) and isinstance(value.type, Layout):
         return value
     return Value(kind, UNKNOWN)
 
 
+@cache
 def number(text: str) -> Value:
     """A literal: a whole number with its type; of a floating-point one only the type."""
     digits = text.lower()

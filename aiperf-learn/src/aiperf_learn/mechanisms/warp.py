@@ -261,7 +261,10 @@ class Warp:
     # --- names
 
     def _find(self, name: str) -> Any:
-        return next((scope[name] for scope in reversed(self._frame.scopes) if name in scope), None)
+        for scope in reversed(self._frame.scopes):
+            if name in scope:
+                return scope[name]
+        return None
 
     def _declare(self, name: str, value: Value) -> None:
         place = Place(value.type, [(Memory(name), 0)])
@@ -435,7 +438,9 @@ class Warp:
     def _lanes(self, node: Node) -> tuple[int, int]:
         """Masks of the lanes at work where a condition is true, and where it is not known."""
         value = self.value(node)
-        data = spread(value.data if is_integer(value.type) else UNKNOWN)
+        data = value.data if is_integer(value.type) else UNKNOWN
+        if len(data) == 1:
+            return (0, self._mask) if data[0] is None or isinstance(data[0], tuple) else (self._mask * bool(data[0]), 0)
         at_work = [lane for lane in range(LANES) if self._mask >> lane & 1]
         if any(isinstance(data[lane], tuple) for lane in at_work):
             return 0, self._mask
