@@ -42,7 +42,7 @@ def check(bench: Any, name: str, code: Any) -> int:
     right = 0
     sizes = [bench.task.presets["smoke"], *({**bench.task.presets["smoke"], **more} for more in bench.awkward_sizes)]
     for size in sizes:
-        if name in ROW_BY_ROW and max(size.values()) > MANY_ROWS:
+        if name in ROW_BY_ROW and next(iter(size.values())) > MANY_ROWS:  # rows, or tokens
             continue
         given = drawn(bench.task, size)
         wanted = bench.answer(size, converted(given, torch.float64))

@@ -25,7 +25,7 @@ triton_matmul.staged is right at 6 sizes
 triton_matmul.grouped is right at 6 sizes
 triton_matmul.persistent is right at 6 sizes
 triton_matmul.descriptors is right at 4 sizes
-fp8_block_gemm.widened is right at 4 sizes
+fp8_block_gemm.widened is right at 5 sizes
 fp8_block_gemm.promoted is right at 6 sizes
 fp8_block_gemm.descriptors is right at 4 sizes
 triton_flash_attention.tiled is right at 5 sizes
