@@ -17,6 +17,7 @@ import math
 from typing import Any
 
 import torch
+from attrs import evolve
 
 from aiperf_core import Benchmark, Cost, Tolerance
 from aiperf_core.graphs import graphed
@@ -28,6 +29,7 @@ cuda = bench.on("cuda", requires="compiler")
 device_code = cuda_source("dynamic_parallelism.cu")
 
 THREADS, PLACES = 256, 5  # a block; the seed of the peaks' places
+OPERATIONS = 10  # of a point for each peak
 
 disagreement = Tolerance(2e-4, reason="a square is done where two rules differ by 2^-24 of a peak")
 
@@ -57,14 +59,22 @@ def reference(heights, centres, regions, log2_narrow):
 
 @bench.cost
 def cost(peaks, regions, deepest):
-    return Cost(bytes_read=12 * peaks, bytes_written=4 * regions * regions)
+    # A rule of 16 points for each region at least.
+    return Cost(bytes_read=12 * peaks, bytes_written=4 * regions**2, flops=OPERATIONS * 16 * peaks * regions**2)
 
 
 def cost_of_levels(peaks, regions, deepest):
     """A launch a level, one after another."""
-    return Cost(bytes_read=12 * peaks, bytes_written=4 * regions * regions, launches=deepest)
+    return evolve(cost(peaks, regions, deepest), launches=deepest)
 
 
+def cost_of_finest(peaks, regions, deepest):
+    """The rule for each of the finest squares."""
+    finest = regions << deepest
+    return evolve(cost(peaks, regions, deepest), flops=OPERATIONS * 16 * peaks * finest**2)
+
+
+bench.accept("cost.flops", because="the reference is a closed form")
 bench.awkward(
     {"peaks": 1, "regions": 1, "log2_narrow": 0, "deepest": 1},
     {"peaks": 3, "regions": 5, "log2_narrow": 3, "deepest": 7},
@@ -106,7 +116,7 @@ class Squares:
         return self.out
 
 
-@cuda.baseline(kind="naive")
+@cuda.baseline(kind="naive", cost=cost_of_finest)
 class Flat(Squares):
     """The finest squares everywhere."""
 
