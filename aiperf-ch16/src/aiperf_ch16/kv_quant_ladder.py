@@ -122,7 +122,7 @@ cuda.reach(  # (92 + 12) / (47 + 12) = 1.8
 )
 
 # Codes are moved as float16, and become it without a conversion.
-bench.sass("narrow", has=("LDSM", "HMMA"), lacks=("I2F",))
+bench.sass("narrow", has=("LDSM", "HMMA"), lacks=("I2F",), arch="sm_90")
 
 cuda.baseline(kind="reasonable", name="bf16")(Split)
 
