@@ -82,7 +82,7 @@ def test_a_server_that_is_closed_is_a_reason_and_its_thread_has_ended() -> None:
     port = server.port
     del server
     gc.collect()
-    thread.join(timeout=5)
+    thread.join(timeout=60)
     assert not thread.is_alive()
     with Client(port, "1-1") as client, pytest.raises(AiperfError, match="Connection refused"):
         client.get(0, 0, memoryview(bytearray(SIZE)))
